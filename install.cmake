@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hmann)
-set(library_rooms index/tune index index/search index/construct index/construct/jobs index/construct/import index/construct/graph index/format index/tiers index/codes index/graph datasets index/distance index/dials index/base)
+set(library_rooms index/tune index index/search index/construct index/construct/jobs index/construct/import index/construct/graph index/format index/tiers index/codes index/graph datasets index/distance index/params index/base)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/index/include/hmann DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 
@@ -52,7 +52,7 @@ file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 file(CONFIGURE OUTPUT hmann.pc @ONLY CONTENT [[
 prefix=${pcfiledir}/@up@
 Name: hmann
-Description: Nearest-neighbour search in two-tier memory (HM-ANN)
+Description: Nearest-neighbor search in two-tier memory (HM-ANN)
 Version: @PROJECT_VERSION@
 Requires: absl_status absl_statusor
 Requires.private: absl_strings absl_str_format libxxhash numa liburing hdf5

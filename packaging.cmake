@@ -1,4 +1,4 @@
-# Packages of Debian, made by `./dev package`: hmann, libhmann-dev, python3-hmann. hmann-eval and its rivals are not in them: they are compiled
+# Packages of Debian, made by `./dev package`: hmann, libhmann-dev, python3-hmann. hmann-eval and its baselines are not in them: they are compiled
 # for the CPU that they are measured on.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hmann)

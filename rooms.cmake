@@ -1,7 +1,7 @@
-# How a room, its tests and its benchmarks become targets.
+# Turns a room, its tests and its benchmarks into targets.
 #
-# Every room publishes an include root of its own (links below build/rooms/<target>/<room> to its headers, and not to those of rooms inside
-# it), reached only through KNOWS: a header of a room that is not known cannot be included, so a wrong arrow does not build.
+# Every room publishes its own include root: links below build/rooms/<target>/<room> to its headers, but not to those of rooms inside it.
+# Only KNOWS makes it reachable. A header of an unknown room cannot be included, so a wrong arrow does not build.
 
 find_package(GTest REQUIRED)
 find_package(absl REQUIRED)
@@ -13,7 +13,7 @@ function(hmann_target_name room out)
   set(${out} "hmann_${name}" PARENT_SCOPE)
 endfunction()
 
-# hmann_knows(target PUBLIC index/base ...): the headers and libraries of these rooms.
+# hmann_knows(target PUBLIC index/base ...): adds the headers and libraries of these rooms.
 function(hmann_knows target visibility)
   foreach(known IN LISTS ARGN)
     hmann_target_name(${known} dependency)
@@ -21,9 +21,9 @@ function(hmann_knows target visibility)
   endforeach()
 endfunction()
 
-# hmann_precompile(target HEADERS <a> ...) parses headers of other libraries once for the target; (target FROM other) takes those of `other`,
-# which must have the same compiler flags. Most of what a file takes to compile is such headers (absl/status 2 s, gmock 2, CLI 4, gRPC 8). ccache looks into a precompiled
-# header only when told that it may.
+# hmann_precompile(target HEADERS <a> ...) parses headers of other libraries once for the target. (target FROM other) reuses those of
+# `other`, which must have the same compiler flags. These headers take most of a file's compile time (absl/status 2 s, gmock 2, CLI 4, gRPC
+# 8). ccache looks into a precompiled header only with the sloppiness set below.
 function(hmann_precompile target)
   cmake_parse_arguments(P "" "FROM" "HEADERS" ${ARGN})
   if(CMAKE_CROSSCOMPILING OR HMANN_FUZZES OR CMAKE_DISABLE_PRECOMPILE_HEADERS)
@@ -36,7 +36,7 @@ function(hmann_precompile target)
   endif()
   get_target_property(type ${target} TYPE)
   if(type STREQUAL EXECUTABLE)
-    # CMake would compile it with -fPIE, and a header precompiled with -fPIC is no use then.
+    # CMake would compile with -fPIE and could then not use a header precompiled with -fPIC.
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
@@ -52,7 +52,8 @@ set(HMANN_PRECOMPILED <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/st
   <fstream> <functional> <map> <memory> <mutex> <optional> <set> <span> <string> <thread> <vector>)
 
 
-# hmann_cold(target): nothing of it is in a query's or a build's way, so that a release compiles it for a short build (of three files -O1 took two thirds of the time of -O3).
+# hmann_cold(target): the target is on no critical path of queries or builds, so a release compiles it for short compile times (for three
+# files, -O1 took two thirds of the time of -O3).
 function(hmann_cold target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
@@ -61,7 +62,7 @@ add_library(hmann_headers OBJECT ${CMAKE_SOURCE_DIR}/tests/headers.cc)
 target_link_libraries(hmann_headers PUBLIC absl::statusor absl::strings absl::str_format)
 hmann_precompile(hmann_headers HEADERS ${HMANN_PRECOMPILED})
 if(NOT HMANN_ENGINE_ONLY)
-  # Programs with options. Not CLI/Config.hpp and CLI/Formatter.hpp: with them every file has their code generated (cmd_completion.cc 8.8 s
+  # Programs with options. CLI/Config.hpp and CLI/Formatter.hpp stay out: they make every file generate their code (cmd_completion.cc 8.8 s
   # instead of 5.6).
   find_package(CLI11 REQUIRED)
   add_library(hmann_command_headers OBJECT ${CMAKE_SOURCE_DIR}/tests/headers.cc)
@@ -71,9 +72,9 @@ if(NOT HMANN_ENGINE_ONLY)
 endif()
 
 # hmann_room(index/graph [PUBLIC answer.h ...] SOURCES beam.cc ... KNOWS index/base ... LINKS xxhash ...)
-# PUBLIC: its headers that are installed, included as hmann/answer.h; they lie in index/include/hmann (the client's in client/include/hmann).
-# COLD: see hmann_cold. SOURCES are relative to the room; KNOWS are rooms; LINKS are outside libraries. HEADERS are precompiled instead of the
-# usual ones, or HEADERS_FROM names the target that has them. The target is hmann_index_graph.
+# PUBLIC: its installed headers, included as hmann/answer.h. They lie in index/include/hmann (the client's in client/include/hmann). COLD:
+# see hmann_cold. SOURCES are relative to the room; KNOWS are rooms; LINKS are external libraries. HEADERS replaces the usual precompiled
+# headers, or HEADERS_FROM names the target that has them. The target is hmann_index_graph.
 function(hmann_room room)
   cmake_parse_arguments(R "COLD" "HEADERS_FROM" "PUBLIC;SOURCES;KNOWS;LINKS;HEADERS" ${ARGN})
   hmann_target_name(${room} target)
@@ -105,10 +106,10 @@ function(hmann_room room)
     hmann_precompile(${target} HEADERS ${R_HEADERS})
   elseif(R_HEADERS_FROM)
     hmann_precompile(${target} FROM ${R_HEADERS_FROM})
-  elseif(room MATCHES "^(index|datasets)" AND NOT room MATCHES "^index/(base|distance|codes)$")  # others have flags of their own
+  elseif(room MATCHES "^(index|datasets)" AND NOT room MATCHES "^index/(base|distance|codes)$")  # others have their own flags
     hmann_precompile(${target} FROM hmann_headers)
   endif()
-  if(room MATCHES "^(index/distance|index/codes|proto)$")  # a file has flags of its own; generated ones define the same names
+  if(room MATCHES "^(index/distance|index/codes|proto)$")  # a file has its own flags; generated ones define the same names
     set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   endif()
 endfunction()
@@ -119,7 +120,8 @@ hmann_cold(hmann_test_headers)
 hmann_precompile(hmann_test_headers HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> ${HMANN_PRECOMPILED})
 
 # hmann_test(beam_test KNOWS index/graph ... LINKS ... LABELS fast [TIMEOUT 300] [ARGS ...])
-# PLAIN: no precompiled headers, as it has other flags. Sources: <name>.cc in the current room, and SOURCES; one executable; ctest runs it with the working directory at the source root.
+# PLAIN: no precompiled headers, because its flags differ. Sources: <name>.cc in the current room, and SOURCES. They form one executable.
+# ctest runs it with the source root as working directory.
 function(hmann_test name)
   cmake_parse_arguments(T "PLAIN" "TIMEOUT" "SOURCES;KNOWS;LINKS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT T_TIMEOUT)
@@ -134,7 +136,7 @@ function(hmann_test name)
   add_executable(${name} ${name}.cc ${T_SOURCES})
   hmann_cold(${name})
   hmann_knows(${name} PRIVATE ${T_KNOWS})
-  if(TARGET hmann_datasets_toolbox)  # which makes their vectors
+  if(TARGET hmann_datasets_toolbox)  # creates their vectors
     hmann_knows(${name} PRIVATE datasets/toolbox)
   endif()
   target_link_libraries(${name} PRIVATE ${T_LINKS} GTest::gmock GTest::gtest GTest::gtest_main)
@@ -146,7 +148,7 @@ function(hmann_test name)
     ENVIRONMENT "HMANN_BINARY_DIR=${CMAKE_BINARY_DIR};${T_ENVIRONMENT}")
 endfunction()
 
-# hmann_bench(kernels_bench KNOWS index/distance): a Google Benchmark program, built with the rest, run by hand or ./dev bench.
+# hmann_bench(kernels_bench KNOWS index/distance): a Google Benchmark program, built with the rest; run it by hand or with ./dev bench.
 function(hmann_bench name)
   cmake_parse_arguments(B "" "" "KNOWS;LINKS" ${ARGN})
   if(NOT benchmark_FOUND)
@@ -157,7 +159,7 @@ function(hmann_bench name)
   target_link_libraries(${name} PRIVATE ${B_LINKS} benchmark::benchmark benchmark::benchmark_main)
 endfunction()
 
-# hmann_fuzzer(reader_fuzz KNOWS index/format ... [LINKS ...]): a libFuzzer program; preset `fuzz` (clang) only. True in HMANN_FUZZES there.
+# hmann_fuzzer(reader_fuzz KNOWS index/format ... [LINKS ...]): a libFuzzer program; preset `fuzz` (clang) only, where HMANN_FUZZES is true.
 string(FIND "${CMAKE_CXX_FLAGS}" fuzzer-no-link HMANN_FUZZES)
 if(HMANN_FUZZES LESS 0)
   set(HMANN_FUZZES OFF)
@@ -177,9 +179,9 @@ function(hmann_fuzzer name)
 endfunction()
 
 # hmann_kernel_tests(index/distance distance TEST distance_test NEON a.cc ... [HEADERS x.h ...] [FLAGS ...])
-# What kernels owe besides their test: symbols and instructions of the objects (a sanitizer or coverage adds its own); that on a CPU without
-# AVX nothing outside the kernel files uses it; and the NEON kernels beside the scalar ones, cross-compiled and emulated. NEON sources need
-# neither gtest nor absl and are linked statically, so they need no sysroot. Tests are named <prefix>_...
+# Checks of kernels beyond their test. Symbols and instructions of the objects are checked (a sanitizer or coverage adds its own). On a CPU
+# without AVX, nothing outside the kernel files uses it. The NEON kernels are compared with the scalar ones, cross-compiled and emulated.
+# NEON sources need neither gtest nor absl and are linked statically, so they need no sysroot. Tests are named <prefix>_...
 function(hmann_kernel_tests room prefix)
   cmake_parse_arguments(K "" "TEST" "NEON;HEADERS;FLAGS" ${ARGN})
   hmann_target_name(${room} target)

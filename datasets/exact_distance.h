@@ -10,9 +10,9 @@
 
 namespace hmann {
 
-/// Distance in full precision: 64-bit integers for u8 and i8 (exact as a double: below
-/// 2^53), doubles for f32 and f16. Under cosine, 1 - dot / sqrt(|a|^2 |b|^2). Components
-/// are read unaligned. Squared L2; negative inner product; 1 - cosine.
+/// Distance in full precision: squared L2, negative inner product, or 1 - cosine. The
+/// sums are 64-bit integers for u8 and i8 (exact as a double: below 2^53), and doubles
+/// for f32 and f16. Cosine is dot / sqrt(|a|^2 |b|^2). Components are read unaligned.
 template <typename A, typename B, typename Sum>
 double ExactDistanceOf(Metric metric, const std::byte* a, const std::byte* b, std::uint32_t dim) {
   Sum dot = 0, squares_a = 0, squares_b = 0, difference = 0;
@@ -39,7 +39,7 @@ double ExactDistanceOf(Metric metric, const std::byte* a, const std::byte* b, st
   return 1.0 - static_cast<double>(dot) / norms;
 }
 
-/// `a`: of type `dtype`, or f32 where that is f16; `b`: of type `dtype`.
+/// `a`: of type `dtype`, or f32 where `dtype` is f16; `b`: of type `dtype`.
 inline double ExactDistance(DType a_dtype, DType dtype, Metric metric, const std::byte* a,
                             const std::byte* b, std::uint32_t dim) {
   switch (dtype) {

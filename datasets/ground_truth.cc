@@ -17,13 +17,12 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint32_t kMostNeighbours = 1u
-                                          << 24;  ///< a larger k is a file that is no ground truth
+constexpr std::uint32_t kMostNeighbors = 1u << 24;  ///< with a larger k the file is no ground truth
 
 absl::Status CheckDistances(const std::string& path, const GroundTruth& truth) {
   for (std::size_t i = 0; i < truth.distances.size(); ++i) {
     if (!std::isnan(truth.distances[i])) continue;
-    return InvalidArgument(path, ": query ", i / truth.k, ", neighbour ", i % truth.k,
+    return InvalidArgument(path, ": query ", i / truth.k, ", neighbor ", i % truth.k,
                            ": the distance is NaN");
   }
   return absl::OkStatus();
@@ -32,7 +31,7 @@ absl::Status CheckDistances(const std::string& path, const GroundTruth& truth) {
 absl::StatusOr<GroundTruth> ReadVecs(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   HMANN_ASSIGN_OR_RETURN(const RowLayout layout,
-                         VecsLayout(path, file.bytes(), 4, 0, kMostNeighbours));
+                         VecsLayout(path, file.bytes(), 4, 0, kMostNeighbors));
   HMANN_RETURN_IF_ERROR(CheckVecsDims(path, file.bytes(), layout, 0, layout.n));
   if (layout.n > std::numeric_limits<std::uint32_t>::max()) {
     return InvalidArgument(path, ": ", layout.n, " queries found, less than 2^32 expected");
@@ -50,14 +49,14 @@ absl::StatusOr<GroundTruth> ReadVecs(const std::string& path) {
 }
 
 absl::StatusOr<GroundTruth> ReadHdf5(const std::string& path) {
-  HMANN_ASSIGN_OR_RETURN(Hdf5Neighbours file, ReadHdf5Neighbours(path));
+  HMANN_ASSIGN_OR_RETURN(Hdf5Neighbors file, ReadHdf5Neighbors(path));
   GroundTruth truth{.n = static_cast<std::uint32_t>(file.n),
                     .k = static_cast<std::uint32_t>(file.k),
                     .ids = {},
                     .distances = {}};
   truth.ids.reserve(file.ids.size());
   for (const std::int64_t id : file.ids)
-    truth.ids.push_back(id < 0 ? kNoNeighbour : static_cast<std::uint64_t>(id));
+    truth.ids.push_back(id < 0 ? kNoNeighbor : static_cast<std::uint64_t>(id));
   truth.distances.reserve(file.distances.size());
   for (const double d : file.distances)
     truth.distances.push_back(static_cast<float>(file.distance == "euclidean" ? d * d : d));
@@ -70,17 +69,17 @@ absl::StatusOr<GroundTruth> ReadBare(const std::string& path) {
   if (bytes.size() < 8)
     return InvalidArgument(path, ": ", bytes.size(), " bytes found, a header of 8 expected");
   GroundTruth truth{.n = ReadU32(bytes, 0), .k = ReadU32(bytes, 4), .ids = {}, .distances = {}};
-  if (truth.n == 0 || truth.k == 0 || truth.k > kMostNeighbours) {
+  if (truth.n == 0 || truth.k == 0 || truth.k > kMostNeighbors) {
     return InvalidArgument(path, ": offset 0: ", truth.n, " queries with ", truth.k,
-                           " neighbours found, at least 1 of each and at most ", kMostNeighbours,
-                           " neighbours expected");
+                           " neighbors found, at least 1 of each and at most ", kMostNeighbors,
+                           " neighbors expected");
   }
   const std::uint64_t count = std::uint64_t{truth.n} * truth.k;  // below 2^56
   const bool has_distances = bytes.size() == 8 + 8 * count;
   if (!has_distances && bytes.size() != 8 + 4 * count) {
     return InvalidArgument(path, ": ", bytes.size(), " bytes found, ", 8 + 4 * count, " (ids) or ",
                            8 + 8 * count, " (ids and distances) expected for ", truth.n,
-                           " queries with ", truth.k, " neighbours");
+                           " queries with ", truth.k, " neighbors");
   }
   truth.ids.resize(count);
   for (std::uint64_t i = 0; i < count; ++i) truth.ids[i] = ReadU32(bytes, 8 + 4 * i);
@@ -101,7 +100,7 @@ std::optional<Density> DensityOf(const GroundTruth& truth) {
     if (squared[0] < 0) return std::nullopt;
     tenths.push_back(std::sqrt(squared[9]));
     if (squared[0] == 0 || squared[0] == squared.back() || !std::isfinite(squared.back())) continue;
-    double logs = 0;  // of distances, which are roots: half of the squares'
+    double logs = 0;  // of distances, the roots: half of the logs of squares
     for (const float d : squared) logs += std::log(double{d} / squared.back()) / 2;
     dims.push_back(-(truth.k - 1.0) / logs);
   }
@@ -132,7 +131,7 @@ absl::Status WriteGroundTruth(const std::string& path, const GroundTruth& truth)
   const std::uint64_t most = vecs || suffix == ".ibin" ? 0x7fffffff : 0xffffffff;
   std::vector<std::uint32_t> ids(count);
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (truth.ids[i] > most && truth.ids[i] != kNoNeighbour) {
+    if (truth.ids[i] > most && truth.ids[i] != kNoNeighbor) {
       return InvalidArgument(path, ": query ", i / truth.k, ": id ", truth.ids[i],
                              " does not fit, at most ", most);
     }

@@ -15,9 +15,7 @@ absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::
                                             std::uint64_t) {
   return NotBuilt(path);
 }
-absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) {
-  return NotBuilt(path);
-}
+absl::StatusOr<Hdf5Neighbors> ReadHdf5Neighbors(const std::string& path) { return NotBuilt(path); }
 absl::StatusOr<Metric> ReadHdf5Metric(const std::string& path) { return NotBuilt(path); }
 
 }  // namespace hmann

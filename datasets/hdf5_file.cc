@@ -18,13 +18,13 @@
 namespace hmann {
 namespace {
 
-/// Deflate packs at most 1032 to 1: a data set that claims more per stored byte is not
-/// one that was written.
+/// Deflate packs at most 1032 to 1. A data set that claims more per stored byte is
+/// damaged.
 constexpr std::uint64_t kMostCompression = 1032;
 constexpr std::uint64_t kMostColumns = 1u << 24;
 
 absl::StatusOr<Hdf5Handle> OpenFile(const std::string& path) {
-  // Ask the kernel first: HDF5 does not tell a missing file from a foreign one.
+  // Ask the kernel first: HDF5 does not distinguish a missing file from a foreign one.
   HMANN_ASSIGN_OR_RETURN(const MappedFile readable, MappedFile::Open(path));
   Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (!file.ok())
@@ -33,7 +33,7 @@ absl::StatusOr<Hdf5Handle> OpenFile(const std::string& path) {
   return file;
 }
 
-/// An opened two-dimensional data set whose size was checked against what is stored.
+/// An opened two-dimensional data set whose size was checked against the stored bytes.
 struct Table {
   Hdf5Handle set, type;
   std::string name;  ///< "file: data set train"
@@ -41,7 +41,7 @@ struct Table {
   H5D_layout_t layout = H5D_CHUNKED;
 };
 
-/// Errors unless n x dim elements are really stored in the file.
+/// Returns an error unless n x dim elements are really stored in the file.
 absl::Status CheckStored(const Table& table, const Hdf5Handle& properties) {
   const unsigned __int128 wanted =
       static_cast<unsigned __int128>(table.n) * table.dim * H5Tget_size(table.type.get());
@@ -95,8 +95,8 @@ absl::Status ReadRows(const Table& table, std::uint64_t rows, hid_t memory_type,
   return absl::OkStatus();
 }
 
-/// The dtype that holds the data set's components, and whether the file has exactly that
-/// form (then it can be mapped).
+/// Returns the dtype that holds the data set's components, and whether the file has
+/// exactly that form (then it can be mapped).
 absl::StatusOr<std::pair<DType, bool>> TypeOf(const Table& table) {
   const hid_t type = table.type.get();
   const H5T_class_t kind = H5Tget_class(type);
@@ -177,10 +177,10 @@ absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::
   return vectors;
 }
 
-absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path) {
+absl::StatusOr<Hdf5Neighbors> ReadHdf5Neighbors(const std::string& path) {
   const Hdf5Lock lock;
   HMANN_ASSIGN_OR_RETURN(const Hdf5Handle file, OpenFile(path));
-  Hdf5Neighbours truth;
+  Hdf5Neighbors truth;
   HMANN_ASSIGN_OR_RETURN(truth.distance, ReadDistance(path, file));
   HMANN_ASSIGN_OR_RETURN(const Table ids, OpenTable(path, file, "neighbors", kMostColumns));
   if (H5Tget_class(ids.type.get()) != H5T_INTEGER)

@@ -1,9 +1,9 @@
 /// ann-benchmarks' HDF5 files: `train` n x d, `test` nq x d, `neighbors` and `distances`
 /// nq x k, attribute `distance`.
 ///
-/// HDF5 is used while a file is opened, never while vectors are read. Debian's library is
-/// not thread-safe: calls here take a lock. Builds without HDF5 answer every call with
-/// UNIMPLEMENTED.
+/// HDF5 is used only while a file is opened, never while vectors are read. Debian's
+/// library is not thread-safe, so calls here take a lock. Builds without HDF5 answer
+/// every call with UNIMPLEMENTED.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace hmann {
 
-/// A data set of vectors. Either `memory` is empty and `layout` describes the file, to be
-/// mapped; or the rows are in `memory`.
+/// A data set of vectors. Either `memory` is empty and `layout` describes the file, for
+/// mapping, or `memory` holds the rows.
 struct Hdf5Vectors {
   DType dtype = DType::kF32;
   RowLayout layout;
@@ -31,15 +31,15 @@ struct Hdf5Vectors {
 absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name,
                                             std::uint64_t rows);
 
-/// `neighbors` and, where there is one, `distances`, row-major n x k.
-struct Hdf5Neighbours {
+/// `neighbors` and, if present, `distances`, row-major n x k.
+struct Hdf5Neighbors {
   std::uint64_t n = 0;
   std::uint64_t k = 0;
   std::vector<std::int64_t> ids;
-  std::vector<double> distances;  ///< as the file has them: euclidean ones are not squared
+  std::vector<double> distances;  ///< as in the file: euclidean ones are not squared
   std::string distance;           ///< attribute: "euclidean", "angular", ...
 };
-absl::StatusOr<Hdf5Neighbours> ReadHdf5Neighbours(const std::string& path);
+absl::StatusOr<Hdf5Neighbors> ReadHdf5Neighbors(const std::string& path);
 
 /// The metric that the attribute `distance` names: euclidean is L2, angular is cosine.
 /// Errors: UNIMPLEMENTED for hamming, jaccard and others.

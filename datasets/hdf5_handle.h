@@ -1,4 +1,4 @@
-/// What reading and writing an HDF5 file share: the lock of the library, and its
+/// Shared by reading and writing HDF5 files: the lock of the library, and its
 /// identifiers.
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace hmann {
 
-/// One user of the library at a time; its own error printing is off while we look.
+/// Admits one user of the library at a time and turns off its own error printing
+/// meanwhile.
 class Hdf5Lock {
  public:
   Hdf5Lock() : lock_(Mutex()) {

@@ -115,7 +115,7 @@ TEST(Hdf5, ReadsIdsOfBothWidthsAndSquaresEuclideanDistances) {
     H5Fclose(file);
     const auto truth = ReadGroundTruth(path);
     ASSERT_TRUE(truth.ok()) << truth.status();
-    EXPECT_THAT(truth->ids, ElementsAre(3, 1, 2, kNoNeighbour));
+    EXPECT_THAT(truth->ids, ElementsAre(3, 1, 2, kNoNeighbor));
     EXPECT_EQ(truth->distances[1], test.second);
     const auto metric = ReadHdf5Metric(path);
     ASSERT_TRUE(metric.ok());

@@ -29,7 +29,7 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
   std::uint32_t good = k;
   while (!true_distances.empty() && good < truth.k && true_distances[good] == true_distances[k - 1])
     ++good;
-  // Sorted, since k may be ten thousand.
+  // Sorted, because k may be ten thousand.
   const std::span<const std::uint64_t> nearest = truth.Ids(query).first(good);
   std::vector<std::uint64_t> true_ids(nearest.begin(), nearest.end());
   std::sort(true_ids.begin(), true_ids.end());
@@ -41,7 +41,7 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
   std::uint32_t found = 0;
   for (std::size_t at = 0; at < order.size(); ++at) {
     const auto [id, i] = order[at];
-    if (id == kNoNeighbour || (at > 0 && order[at - 1].first == id)) continue;
+    if (id == kNoNeighbor || (at > 0 && order[at - 1].first == id)) continue;
     const bool listed = std::binary_search(true_ids.begin(), true_ids.end(), id);
     const bool tied = !listed && !true_distances.empty() && i < distances.size() &&
                       Ties(distances[i], true_distances[k - 1]);
@@ -52,14 +52,14 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
 
 absl::Status CheckTruthCovers(const GroundTruth& truth, std::uint64_t queries, std::uint32_t k) {
   if (k > 0 && k <= truth.k && queries <= truth.n) return absl::OkStatus();
-  return InvalidArgument("the ground truth holds ", truth.k, " neighbours of ", truth.n,
-                         " queries; ", k, " neighbours of ", queries, " are needed");
+  return InvalidArgument("the ground truth holds ", truth.k, " neighbors of ", truth.n,
+                         " queries; ", k, " neighbors of ", queries, " are needed");
 }
 
-RecallSummary SummariseRecall(std::vector<double> per_query) {
+RecallSummary SummarizeRecall(std::vector<double> per_query) {
   HMANN_CHECK(!per_query.empty());
   const double n = static_cast<double>(per_query.size());
-  // So exact that 5,940 found of 6,000 reach a target of 0.99.
+  // Exact enough that 5,940 found of 6,000 reach a target of 0.99.
   const long double sum = std::accumulate(per_query.begin(), per_query.end(), 0.0L);
   RecallSummary summary{.mean = static_cast<double>(sum) / n, .p05 = 0};
   std::sort(per_query.begin(), per_query.end());

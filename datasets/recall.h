@@ -12,25 +12,28 @@ namespace hmann {
 /// Recall@k of one query: the share of the first k answers that are among the first k of
 /// the truth.
 ///
-/// Where the truth has distances, a tie at rank k counts as found: an answer whose id
-/// stands further down the truth at the distance of rank k, or whose own distance equals
-/// it within 4e-7 of its size (a few roundings of f32; exact for whole numbers below
-/// 2^21). `ids`: the answers, nearest first, no repeats expected (a repeat counts once);
-/// fewer than k leave the rest unfound. `distances`: of the answers, or empty. Requires 0
-/// < k <= truth.k and query < truth.n.
+/// Where the truth has distances, a tie at rank k counts as found. That is an answer
+/// whose id stands further down the truth at the distance of rank k. It is also an answer
+/// whose own distance equals that distance within 4e-7 of its size (a few roundings of
+/// f32; exact for whole numbers below 2^21).
+///
+/// `ids`: the answers, nearest first; a repeated id counts once. Fewer than k leave the
+/// rest unfound. `distances`: of the answers, or empty. Requires 0 < k <= truth.k and
+/// query < truth.n.
 double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
                  std::span<const std::uint64_t> ids, std::span<const float> distances);
 
-/// Errors: INVALID_ARGUMENT when the truth holds fewer than `queries` queries or fewer
-/// than k neighbours, or k is 0.
+/// Errors: INVALID_ARGUMENT if the truth holds fewer than `queries` queries or fewer than
+/// k neighbors, or if k is 0.
 absl::Status CheckTruthCovers(const GroundTruth& truth, std::uint64_t queries, std::uint32_t k);
 
 struct RecallSummary {
   double mean = 0;
-  double p05 = 0;  ///< 5th percentile over queries: the smallest value that at least 5 % of them do
-                   ///< not exceed
+  /// The 5th percentile over queries: the smallest value that at least 5 % of them do not
+  /// exceed.
+  double p05 = 0;
 };
 /// Requires at least one value.
-RecallSummary SummariseRecall(std::vector<double> per_query);
+RecallSummary SummarizeRecall(std::vector<double> per_query);
 
 }  // namespace hmann

@@ -8,7 +8,7 @@ namespace {
 using Ids = std::vector<std::uint64_t>;
 using Floats = std::vector<float>;
 
-/// One query; neighbours 2 and 3 (ranks 3 and 4) are equally far.
+/// One query; neighbors 2 and 3 (ranks 3 and 4) are equally far.
 GroundTruth Tied() {
   return {.n = 1, .k = 5, .ids = {10, 11, 12, 13, 14}, .distances = {1, 2, 3, 3, 9}};
 }
@@ -45,16 +45,16 @@ TEST(Recall, CountsATieThatTheTruthHasNoRoomFor) {
   const GroundTruth whole{.n = 1, .k = 1, .ids = {1}, .distances = {1'000'000}};
   EXPECT_EQ(RecallAtK(whole, 0, 1, Ids{2}, Floats{1'000'000}), 1.0);
   EXPECT_EQ(RecallAtK(whole, 0, 1, Ids{2}, Floats{1'000'001}), 0.0)
-      << "neighbouring whole numbers are no tie";
+      << "neighboring whole numbers are no tie";
 }
 
 TEST(Recall, CountsRepeatsOnceAndMissesAsNotFound) {
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 2, Ids{10, 10}, {}), 0.5);
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 2, Ids{10}, {}), 0.5);
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 2, Ids{}, {}), 0.0);
-  const GroundTruth padded{.n = 1, .k = 2, .ids = {1, kNoNeighbour}, .distances = {}};
-  EXPECT_DOUBLE_EQ(RecallAtK(padded, 0, 2, Ids{1, kNoNeighbour}, {}), 0.5)
-      << "a filler is no neighbour";
+  const GroundTruth padded{.n = 1, .k = 2, .ids = {1, kNoNeighbor}, .distances = {}};
+  EXPECT_DOUBLE_EQ(RecallAtK(padded, 0, 2, Ids{1, kNoNeighbor}, {}), 0.5)
+      << "a filler is no neighbor";
 }
 
 TEST(Recall, ReadsTheRowOfTheQuery) {
@@ -63,14 +63,14 @@ TEST(Recall, ReadsTheRowOfTheQuery) {
   EXPECT_EQ(RecallAtK(truth, 1, 1, Ids{6}, {}), 1.0);
 }
 
-TEST(Recall, Summarises) {
+TEST(Recall, Summarizes) {
   std::vector<double> per_query(100, 1.0);
   for (int i = 0; i < 4; ++i) per_query[static_cast<std::size_t>(20 * i)] = 0.0;
-  EXPECT_DOUBLE_EQ(SummariseRecall(per_query).mean, 0.96);
-  EXPECT_EQ(SummariseRecall(per_query).p05, 1.0) << "4 % are below";
+  EXPECT_DOUBLE_EQ(SummarizeRecall(per_query).mean, 0.96);
+  EXPECT_EQ(SummarizeRecall(per_query).p05, 1.0) << "4 % are below";
   per_query[99] = 0.5;
-  EXPECT_EQ(SummariseRecall(per_query).p05, 0.5);
-  EXPECT_EQ(SummariseRecall({0.25}).p05, 0.25);
+  EXPECT_EQ(SummarizeRecall(per_query).p05, 0.5);
+  EXPECT_EQ(SummarizeRecall({0.25}).p05, 0.25);
 }
 
 TEST(Recall, ChecksThatTheTruthIsEnough) {
@@ -78,15 +78,15 @@ TEST(Recall, ChecksThatTheTruthIsEnough) {
   EXPECT_EQ(CheckTruthCovers(Tied(), 2, 5).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CheckTruthCovers(Tied(), 1, 0).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(CheckTruthCovers(Tied(), 1, 6).message()),
-              testing::HasSubstr("holds 5 neighbours of 1 queries; 6 neighbours"));
+              testing::HasSubstr("holds 5 neighbors of 1 queries; 6 neighbors"));
 }
 
 TEST(Recall, MeansOfTenthsReachTheTargetThatTheyAre) {
   std::vector<double> per_query(600, 1.0);
   for (std::size_t i = 0; i < 60; ++i) per_query[7 * i] = 0.9;
-  EXPECT_EQ(SummariseRecall(per_query).mean, 0.99);
+  EXPECT_EQ(SummarizeRecall(per_query).mean, 0.99);
   per_query.assign(600, 0.9);
-  EXPECT_EQ(SummariseRecall(per_query).mean, 0.9);
+  EXPECT_EQ(SummarizeRecall(per_query).mean, 0.9);
 }
 
 }  // namespace

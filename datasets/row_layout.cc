@@ -108,7 +108,7 @@ absl::StatusOr<RowLayout> VecsLayout(const std::string& path, std::span<const st
   HMANN_RETURN_IF_ERROR(CheckDim(path, 0, layout.dim, most_dim));
   layout.stride = 4 + static_cast<std::uint64_t>(layout.dim) * component_bytes;
   layout.n = bytes.size() / layout.stride;
-  // Rows of different dims often show as a remainder, too: look at the second row first,
+  // Rows of different dims often leave a remainder, too. Look at the second row first,
   // for the better message.
   if (layout.n > 1) HMANN_RETURN_IF_ERROR(CheckVecsDim(path, bytes, layout, 1));
   if (layout.n * layout.stride != bytes.size()) {

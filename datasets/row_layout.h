@@ -1,5 +1,5 @@
-/// Where the rows of a vector file lie: one function per family of formats, each checked
-/// against the file's size.
+/// The location of the rows in a vector file. There is one function per family of
+/// formats; each checks the file's size.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +21,20 @@ struct RowLayout {
   std::uint32_t dim = 0;
 };
 
-/// `.fbin` `.u8bin` `.i8bin` `.ibin`: u32 n, u32 dim, then n * dim components. `bytes` is
-/// the whole file. rows = 0 takes all and wants the exact size; otherwise the first
-/// `rows` are taken, and the file may end anywhere after them, as a prefix of a larger
-/// file does that kept its header. Errors: INVALID_ARGUMENT naming file, expected and
-/// found for a short or long file, n or dim 0, dim above `most_dim`, rows above n.
+/// Layout of `.fbin` `.u8bin` `.i8bin` `.ibin`: u32 n, u32 dim, then n * dim components.
+/// `bytes` is the whole file. rows = 0 takes all rows and requires the exact size.
+/// Otherwise only the first `rows` are used, and the file may end anywhere after them,
+/// like a prefix of a larger file with the original header. Errors: INVALID_ARGUMENT
+/// naming file, expected and found for a short or long file, n or dim 0, dim above
+/// `most_dim`, rows above n.
 absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std::byte> bytes,
                                     std::size_t component_bytes, std::uint64_t rows,
                                     std::uint32_t most_dim);
 
-/// `.fvecs` `.bvecs` `.ivecs`: per row i32 dim, then dim components. n follows from the
-/// size. The dims of the first, the last and up to 4096 rows between are compared here;
-/// CheckVecsDims compares all. Errors: as BinLayout; rows of different dim with row and
-/// offset.
+/// Layout of `.fvecs` `.bvecs` `.ivecs`: per row i32 dim, then dim components. n follows
+/// from the size. This compares the dims of the first, the last and up to 4096 rows
+/// between; CheckVecsDims compares all. Errors: as BinLayout; for rows of different dim
+/// also row and offset.
 absl::StatusOr<RowLayout> VecsLayout(const std::string& path, std::span<const std::byte> bytes,
                                      std::size_t component_bytes, std::uint64_t rows,
                                      std::uint32_t most_dim);
@@ -43,11 +44,11 @@ absl::StatusOr<RowLayout> VecsLayout(const std::string& path, std::span<const st
 absl::Status CheckVecsDims(const std::string& path, std::span<const std::byte> bytes,
                            const RowLayout& layout, std::uint64_t begin, std::uint64_t end);
 
-/// A little-endian u32 at `offset`, which the caller has checked.
+/// Reads a little-endian u32 at `offset`, which the caller has checked.
 std::uint32_t ReadU32(std::span<const std::byte> bytes, std::uint64_t offset);
 
 /// The format suffix of a path, lower case, with the dot: ".u8bin" for
-/// "base.1B.u8bin.crop_nb_10000000"; "" when there is none.
+/// "base.1B.u8bin.crop_nb_10000000"; "" if there is none.
 std::string FormatSuffix(const std::string& path);
 
 /// "x.hdf5:test" gives {"x.hdf5", "test"}; any other path gives {path, ""}.

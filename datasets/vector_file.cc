@@ -15,7 +15,8 @@ namespace {
 bool IsHdf5(const std::string& suffix) { return suffix == ".hdf5" || suffix == ".h5"; }
 bool IsVecs(const std::string& suffix) { return suffix == ".fvecs" || suffix == ".bvecs"; }
 
-/// First NaN or Inf among `dim` floats or halves (its `exponent` is all ones), or dim.
+/// Index of the first NaN or Inf among `dim` floats or halves (its `exponent` is all
+/// ones), or dim.
 template <class Bits>
 std::uint32_t FirstNotFinite(const std::byte* row, std::uint32_t dim, Bits exponent) {
   const auto is_finite = [&](std::uint32_t c) {

@@ -1,7 +1,7 @@
 /// libFuzzer over the readers of vector, ground-truth and label files. The input's first
-/// byte chooses the format, its second the rows asked for; the rest is the file. What a
-/// reader accepts is read to the last byte. HDF5 files are left out: their parser is not
-/// ours.
+/// byte chooses the format, its second the number of rows to request. The rest is the
+/// file. Whatever a reader accepts is read to the last byte. HDF5 files are left out:
+/// their parser is not ours.
 ///
 /// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a file with two rows of
 /// a `.?vecs` format passes. A fuzzer that does not find one within seconds is not
@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kSuffixes[] = {".fbin",  ".f16bin", ".u8bin", ".i8bin", ".fvecs",
                                      ".bvecs", ".ibin",   ".ivecs", ".gt",    ".labels"};
 
-/// A file without a disk, under a name with the suffix that a reader goes by.
+/// A file in memory, under a name with the suffix that selects the reader.
 class NamedMemory {
  public:
   NamedMemory(const char* suffix, const std::uint8_t* data, std::size_t bytes)

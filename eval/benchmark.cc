@@ -27,11 +27,11 @@ std::vector<RunShape> AllShapes(const std::vector<int>& threads,
 }
 
 absl::Status Benchmark::Validate() const {
-  if (contestants.empty()) return InvalidArgument("expected at least one contestant, found none");
+  if (systems.empty()) return InvalidArgument("expected at least one system, found none");
   std::set<std::string> names;
-  for (const ContestantSpec& spec : contestants) {
+  for (const SystemSpec& spec : systems) {
     if (!names.insert(spec.name).second)
-      return InvalidArgument("two contestants are called '", spec.name, "'");
+      return InvalidArgument("two systems are called '", spec.name, "'");
   }
   if (rounds < 1) return InvalidArgument("rounds: expected at least 1, found ", rounds);
   if (memory_limit && shapes.empty())
@@ -53,7 +53,7 @@ absl::Status Benchmark::Validate() const {
 }
 
 Json HeadLine(const Benchmark& benchmark, const Json& data) {
-  const ContestantJob& job = benchmark.job;
+  const BenchmarkData& job = benchmark.job;
   Json shapes = Json::array();
   for (const RunShape& shape : benchmark.shapes) shapes.push_back({shape.threads, shape.in_flight});
   const std::string& of = job.base.empty() ? job.queries : job.base;
@@ -75,7 +75,7 @@ Json HeadLine(const Benchmark& benchmark, const Json& data) {
 absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& progress,
                                                const Say& say) {
   HMANN_RETURN_IF_ERROR(benchmark.Validate());
-  ContestantJob& job = benchmark.job;
+  BenchmarkData& job = benchmark.job;
   if (job.work.empty()) job.work = job.folder + "/work";
   HMANN_RETURN_IF_ERROR(MakeFolders(job.folder));
   DataShape shape;

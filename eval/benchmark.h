@@ -1,5 +1,5 @@
-/// A benchmark: systems, each with its settings, in a place, over data, in interleaved
-/// rounds. What all commands of `hmann eval` run.
+/// A benchmark runs systems, each with its settings, in a place, over data, in
+/// interleaved rounds. All commands of `hmann eval` run one.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "eval/contestant.h"
 #include "eval/figures.h"
+#include "eval/system.h"
 #include "hmann/progress.h"
 
 namespace hmann::eval {
 
 using Say = std::function<void(const std::string&)>;
 
-/// What an index is of.
+/// The shape of the indexed vectors.
 struct DataShape {
   std::uint64_t n = 0;
   std::uint32_t dim = 0;
@@ -27,54 +27,53 @@ struct DataShape {
 
 struct Benchmark {
   std::string title = "Recall against speed";
-  /// `folder` is where everything goes; `work` lies there unless it is given; query_count
-  /// is filled in; `base` may be "" where `shape` and `groundtruth` are given.
-  ContestantJob job;
+  /// `folder` takes all output. `work` lies in it unless given. query_count is filled in.
+  /// `base` may be "" if `shape` and `groundtruth` are given.
+  BenchmarkData job;
   std::string groundtruth;         ///< "": computed once and kept in the folder
-  std::optional<DataShape> shape;  ///< of indexes that stand; a base must be of the same
-  bool made_up = false;            ///< the vectors
-  std::vector<ContestantSpec> contestants;
+  std::optional<DataShape> shape;  ///< of finished indexes; a base must have the same
+  bool synthetic = false;            ///< the vectors are synthetic
+  std::vector<SystemSpec> systems;
   int rounds = 3;
   std::vector<double> targets = {0.9, 0.95, 0.99};
-  std::string reference =
-      "hnswlib";  ///< contestant that ratios are to; one that does not take part gives none
+  /// The system that ratios refer to. One that does not take part gives no ratios.
+  std::string reference = "hnswlib";
   RunClock clock = RunClock::kWall;
-  /// Threads that search side by side, and queries that each keeps in flight (of those
-  /// who can): every setting in every shape, a row of the result each. {}: on one thread,
-  /// and nobody asks for latencies.
+  /// Search threads, and queries that each keeps in flight (in systems that can). Every
+  /// setting runs in every shape and gives one row per shape. {}: one thread, without
+  /// latencies.
   std::vector<RunShape> shapes;
-  /// Each contestant runs inside a memory cgroup of its own, over a drive that is
-  /// measured by itself: of so many bytes, page cache included; 0: of a quarter of the
-  /// first one's index file and 64 MiB.
+  /// Bytes of memory, page cache included, of each system's own cgroup; a drive is
+  /// measured by itself first. 0: a quarter of the first system's index file plus 64 MiB.
   std::optional<std::uint64_t> memory_limit;
-  /// Queries that are answered untimed at a setting before each timed run of it, so that
-  /// caches hold what that contestant's runs leave in them. 0: none, which programs that
-  /// do not know the command need.
+  /// Queries answered untimed at a setting before each timed run of it, so that caches
+  /// hold what that system's runs leave in them. 0: none, for programs that do not know
+  /// the command.
   std::uint64_t warm_up_queries = 0;
-  Json gathers;                   ///< of the machine's DRAM (MeasureGathers); null: it is measured
-  Json options = Json::object();  ///< for the first line: what else it follows from
+  Json gathers;                   ///< of the machine's DRAM (MeasureGathers); null: measured here
+  Json options = Json::object();  ///< further options, for the first line
 
-  /// Errors: INVALID_ARGUMENT for no contestant, two of one name, no round, a target
-  /// outside (0, 1], a shape without threads or queries.
+  /// Errors: INVALID_ARGUMENT for no system, duplicate names, no round, a target outside
+  /// (0, 1], or a shape without threads or queries.
   absl::Status Validate() const;
 };
 
 /// Every number of threads with each number of queries in flight.
 std::vector<RunShape> AllShapes(const std::vector<int>& threads, const std::vector<int>& in_flight);
 
-/// Builds (or loads) every contestant, one after the other, then lets them run in turns:
-/// all are alive at once, one works at a time. A run that others disturbed is run once
-/// more. Everything is a line of <folder>/results.jsonl (results.h); gives the lines.
-/// Under a memory limit indexes are built without it first, and the page cache of their
-/// files is emptied. `say` gets a line for the eye now and then.
+/// Builds (or loads) every system, one after the other, then runs them in turns: all stay
+/// alive, one works at a time. A disturbed run is repeated. Writes every event as a line
+/// of <folder>/results.jsonl (results.h) and returns the lines. Under a memory limit, it
+/// first builds the indexes without the limit and drops their files from the page cache.
+/// `say` occasionally gets a human-readable line.
 ///
-/// Errors: of files; a contestant that fails ends the benchmark (the lines so far stay in
-/// results.jsonl.part), and where it was ended for its memory, that is said; those of
-/// MemoryGroup::Create and MeasureDrive; CANCELLED.
+/// Errors: of files; those of MemoryGroup::Create and MeasureDrive; CANCELLED. A failing
+/// system ends the benchmark, and the lines so far stay in results.jsonl.part. The error
+/// says so if the kernel killed the system for its memory.
 absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& progress,
                                                const Say& say);
 
-/// The first line of results.jsonl. Of `data`, `query_count` and `k` are read by others.
+/// The first line of results.jsonl. Other code reads `query_count` and `k` of `data`.
 Json HeadLine(const Benchmark& benchmark, const Json& data);
 
 }  // namespace hmann::eval

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "datasets/toolbox/exact_neighbours.h"
+#include "datasets/toolbox/exact_neighbors.h"
 #include "eval/adapters/build_cache.h"
 #include "index/base/checksum.h"
 #include "index/base/file.h"
@@ -12,12 +12,12 @@
 
 namespace hmann::eval {
 absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, DataShape* shape) {
-  const ContestantJob& job = options.job;
+  const BenchmarkData& job = options.job;
   if (job.base.empty()) {
     if (!options.shape || options.groundtruth.empty()) {
       return InvalidArgument(
-          "base: expected a file, as the exact neighbours are to be computed, or groundtruth "
-          "beside a finished index; found neither");
+          "base: expected a file, as the exact neighbors are to be computed, or groundtruth "
+          "next to a finished index; found neither");
     }
     *shape = *options.shape;
     return std::nullopt;
@@ -42,7 +42,7 @@ absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
                                       const Say& say) {
   if (!options.groundtruth.empty()) return ReadGroundTruth(options.groundtruth);
   const VectorFile& base = *opened;
-  const ContestantJob& job = options.job;
+  const BenchmarkData& job = options.job;
   ExactOptions exact;
   exact.metric = job.metric;
   exact.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(job.k, 100u), base.n()));
@@ -55,9 +55,9 @@ absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
   const std::string path =
       absl::StrFormat("%s/groundtruth-%016x.gt", job.work, Checksum(key.data(), key.size()));
   if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;
-  say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbours, once (kept as ",
+  say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbors, once (kept as ",
                    path, ")"));
-  HMANN_ASSIGN_OR_RETURN(ExactReport report, ExactNeighbours(base, queries, exact, progress));
+  HMANN_ASSIGN_OR_RETURN(ExactReport report, ExactNeighbors(base, queries, exact, progress));
   HMANN_RETURN_IF_ERROR(WriteGroundTruth(path, report.truth));
   return std::move(report.truth);
 }

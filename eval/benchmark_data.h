@@ -1,4 +1,4 @@
-/// What the answers of a benchmark are compared with.
+/// The ground truth of a benchmark.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace hmann::eval {
 
-/// The base, where there is one, and what it or the finished index is of. Errors:
-/// INVALID_ARGUMENT for a base of another shape than the finished index, and where
-/// neither base nor ground truth are there.
+/// Opens the base, if there is one, and fills in the shape of the base or the finished
+/// index. Errors: INVALID_ARGUMENT if their shapes differ, or if there is neither base
+/// nor ground truth.
 absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, DataShape* shape);
 
-/// Their exact neighbours: those that were given, or computed once and kept beside the
-/// built indexes under a name that changes when a file does.
+/// The exact neighbors of the queries: given, or computed once. Computed ones are kept
+/// next to the built indexes under a name that changes when a file does.
 absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
                                       const std::optional<VectorFile>& base,
                                       const VectorFile& queries, Progress& progress,

@@ -1,5 +1,5 @@
-// A whole small benchmark over the sample that ships: real contestants, real figures, the
-// files that it leaves.
+// Runs a whole small benchmark over the shipped sample: real systems, real figures, and
+// the files that it leaves.
 #include "eval/benchmark.h"
 
 #include <gmock/gmock.h>
@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "eval/builtin_systems.h"
 #include "eval/interleaved_runs.h"
-#include "eval/own_contestants.h"
 #include "eval/report/pages.h"
 #include "eval/results.h"
 #include "index/base/file.h"
@@ -41,10 +41,10 @@ class Sweep : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   void Add(const std::string& name, Json settings, const Json& build = Json::object()) {
-    absl::StatusOr<ContestantSpec> spec = OwnContestant(name, build);
+    absl::StatusOr<SystemSpec> spec = BuiltinSystem(name, build);
     ASSERT_TRUE(spec.ok()) << spec.status();
     spec->settings = std::move(settings);
-    options_.contestants.push_back(*std::move(spec));
+    options_.systems.push_back(*std::move(spec));
   }
 
   absl::StatusOr<std::vector<Json>> Run() {
@@ -57,20 +57,20 @@ class Sweep : public testing::Test {
 };
 
 const Json kEfs = {{{"ef", 10}}, {{"ef", 40}}, {{"ef", 200}}};
-const Json kPools = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 10}},
-                     {{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 200}},
-                     {{"walk", "multi-start"}, {"ef_l1", 40}, {"ef_l0", 1}}};
+const Json kPools = {{{"mode", "graph"}, {"ef_l1", 8}, {"ef_l0", 10}},
+                     {{"mode", "graph"}, {"ef_l1", 8}, {"ef_l0", 200}},
+                     {{"mode", "multi-start"}, {"ef_l1", 40}, {"ef_l0", 1}}};
 
 const Json& Named(const Json& figures, const std::string& name) {
-  for (const Json& row : figures["contestants"])
+  for (const Json& row : figures["systems"])
     if (row["name"] == name) return row;
   static const Json none;
   ADD_FAILURE() << "no row " << name;
   return none;
 }
 
-/// What a query took, of hmann's walks and of hnswlib's two, whose graphs differ as two
-/// threads take turns.
+/// A query's work in hmann's modes and in the two of hnswlib, whose graphs differ because
+/// two threads take turns.
 void ExpectWork(const Json& figures) {
   const auto at = [&](const char* name, std::size_t target, const char* what) {
     return Named(figures, name)["targets"][target][what];
@@ -81,16 +81,16 @@ void ExpectWork(const Json& figures) {
     EXPECT_NEAR(at("hnswlib-u8", target, "distances").get<double>() / distances, 1, 0.1);
   }
   EXPECT_GT(at("hnswlib", 1, "distances"), at("hnswlib", 0, "distances"));
-  EXPECT_TRUE(at("hnswlib", 1, "slow_reads").is_null());
-  EXPECT_GT(at("hmann best-first", 1, "slow_reads"), 0);
+  EXPECT_TRUE(at("hnswlib", 1, "node_reads").is_null());
+  EXPECT_GT(at("hmann graph", 1, "node_reads"), 0);
 }
 
-/// Against a memory of a line every 10 ns: of who counts lines and does not wait.
+/// Compares systems that count lines and do not wait with a memory of one line per 10 ns.
 void ExpectLimits(const Json& figures) {
-  for (const Json& contestant : figures["contestants"]) {
-    const bool counts = contestant["name"].get<std::string>().starts_with("hmann");
-    for (const Json& at : contestant["targets"]) {
-      SCOPED_TRACE(contestant["name"].dump());
+  for (const Json& system : figures["systems"]) {
+    const bool counts = system["name"].get<std::string>().starts_with("hmann");
+    for (const Json& at : system["targets"]) {
+      SCOPED_TRACE(system["name"].dump());
       if (at["qps"].is_null()) continue;  // multi-start has one setting
       ASSERT_EQ(at["lines"].is_null(), !counts);
       ASSERT_EQ(at["of_limit"].is_null(), !counts);
@@ -102,7 +102,7 @@ void ExpectLimits(const Json& figures) {
   }
 }
 
-/// Equal settings, equal answers.
+/// Equal settings give equal answers.
 void ExpectAnswers(const std::vector<Json>& lines) {
   std::map<std::string, double> best;
   std::map<std::string, Json> recall_of, counters_of;
@@ -115,7 +115,7 @@ void ExpectAnswers(const std::vector<Json>& lines) {
     if (kind == "count" && name.starts_with("hmann")) {
       const auto [found, is_new] = counters_of.emplace(key, line["counters"]);
       EXPECT_EQ(found->second, line["counters"]) << key;
-      EXPECT_GT(line["counters"]["slow_reads"], 0) << key;
+      EXPECT_GT(line["counters"]["node_reads"], 0) << key;
     }
     const auto [found, is_new] = recall_of.emplace(key, line["recall"]);
     EXPECT_EQ(found->second, line["recall"]) << key;
@@ -143,13 +143,13 @@ TEST_F(Sweep, AllContestantsOnTheSample) {
 
   const Json figures = FiguresOf(*lines);
   EXPECT_EQ(figures["version"], kResultsVersion);
-  ASSERT_EQ(figures["contestants"].size(), 8u + 3 * 2) << "hmann's three with two walks each";
+  ASSERT_EQ(figures["systems"].size(), 8u + 3 * 2) << "hmann's three with two modes each";
   EXPECT_EQ(figures["reference"], "hnswlib");
   EXPECT_NEAR(Named(figures, "hnswlib")["targets"][1]["ratio"].get<double>(), 1, 1e-9);
   for (const char* again : {"hmann-aa", "hmann-batch"})
-    EXPECT_EQ(Named(figures, again)["cached"], true) << "hmann's contestants share one index";
+    EXPECT_EQ(Named(figures, again)["cached"], true) << "hmann's systems share one index";
   ASSERT_EQ(figures["noise"].size(), 2u);
-  EXPECT_EQ(figures["noise"][0]["contestant"], "hmann-aa");
+  EXPECT_EQ(figures["noise"][0]["system"], "hmann-aa");
   ExpectWork(figures);
   ExpectLimits(figures);
   std::map<std::string, int> kinds;
@@ -167,7 +167,7 @@ TEST_F(Sweep, AllContestantsOnTheSample) {
   std::ostringstream table;
   PrintTables(figures, table);
   EXPECT_THAT(table.str(), HasSubstr("hnswlib 0.6.2, float"));
-  EXPECT_THAT(table.str(), HasSubstr("noise: hmann-aa beside itself at 0.99"));
+  EXPECT_THAT(table.str(), HasSubstr("noise: hmann-aa relative to itself at 0.99"));
   EXPECT_THAT(table.str(), HasSubstr("of limit"));
   EXPECT_THAT(table.str(), HasSubstr("hmann multi-start"));
   EXPECT_THAT(table.str(), HasSubstr("of the CPU, other virtual machines"));
@@ -221,33 +221,33 @@ TEST_F(Sweep, GroundTruthIsComputedOnceAndIsTheSame) {
 
 TEST_F(Sweep, ARivalThatDiesLeavesTheRunsSoFar) {
   Add("hnswlib-u8", kEfs);
-  ContestantSpec dying;
+  SystemSpec dying;
   dying.name = "dying";
   dying.command = {
       "/bin/sh", "-c",
       R"(echo '{"ready": "d", "build_seconds": 1, "index_bytes": 1, "settings": [{"a": 1}]}'; read line; exit 9)"};
-  options_.contestants.push_back(dying);
+  options_.systems.push_back(dying);
   const absl::StatusOr<std::vector<Json>> result = Run();
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(std::string(result.status().message()),
-              HasSubstr("contestant dying: it ended with exit code 9"));
+              HasSubstr("system dying: it ended with exit code 9"));
   EXPECT_FALSE(fs::exists(folder_ + "/results.jsonl"));
   EXPECT_TRUE(fs::exists(folder_ + "/results.jsonl.part"));
 }
 
 TEST_F(Sweep, WhatMakesNoSenseIsRefused) {
-  EXPECT_THAT(std::string(Run().status().message()), HasSubstr("at least one contestant"));
+  EXPECT_THAT(std::string(Run().status().message()), HasSubstr("at least one system"));
   Add("hnswlib-u8", kEfs);
   Add("hnswlib-u8", kEfs);
   EXPECT_THAT(std::string(Run().status().message()),
-              HasSubstr("two contestants are called 'hnswlib-u8'"));
-  options_.contestants.pop_back();
+              HasSubstr("two systems are called 'hnswlib-u8'"));
+  options_.systems.pop_back();
   options_.targets = {1.5};
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("targets"));
   options_.targets = {0.9};
   options_.job.k = 101;
-  EXPECT_FALSE(Run().ok()) << "the ground truth has 100 neighbours";
-  EXPECT_FALSE(OwnContestant("nobody", {}).ok());
+  EXPECT_FALSE(Run().ok()) << "the ground truth has 100 neighbors";
+  EXPECT_FALSE(BuiltinSystem("nobody", {}).ok());
 }
 
 TEST(DisturbedRuns, OthersAndWaitingForTheCpuShow) {
@@ -263,9 +263,9 @@ TEST(DisturbedRuns, OthersAndWaitingForTheCpuShow) {
   EXPECT_FALSE(Disturbed(answer, quiet, 2, false)) << "it may wait for a disk";
 }
 
-/// A contestant of one setting whose run takes far longer than its CPU time.
+/// A system of one setting whose run takes far longer than its CPU time.
 TEST_F(Sweep, ADisturbedRunIsRunOnceMoreAndMarked) {
-  ContestantSpec waiting;
+  SystemSpec waiting;
   waiting.name = "waiting";
   waiting.command = {"/bin/sh", "-c", R"(
     echo '{"ready": "w", "build_seconds": 1, "index_bytes": 1, "settings": [{"a": 1}]}'
@@ -278,7 +278,7 @@ TEST_F(Sweep, ADisturbedRunIsRunOnceMoreAndMarked) {
     done)"};
   waiting.command[2] = absl::StrCat("cd ", testing::TempDir(), "; ", waiting.command[2]);
   fs::remove(testing::TempDir() + "runs.log");
-  options_.contestants = {waiting};
+  options_.systems = {waiting};
   options_.job.query_rows = options_.job.k = 1;
   options_.job.folder = fs::absolute(folder_);
   options_.rounds = 2;
@@ -290,9 +290,9 @@ TEST_F(Sweep, ADisturbedRunIsRunOnceMoreAndMarked) {
   const std::string runs = *ReadTextFile(testing::TempDir() + "runs.log", 1000);
   EXPECT_EQ(std::count(runs.begin(), runs.end(), '\n'), 1 + 2 * 2) << "a warm-up, each twice";
   const Json figures = FiguresOf(*lines);
-  EXPECT_EQ(figures["contestants"][0]["noisy"], 2);
+  EXPECT_EQ(figures["systems"][0]["noisy"], 2);
   EXPECT_EQ(figures["quiet"]["noisy"], 2);
-  EXPECT_FALSE(figures["contestants"][0]["points"].empty()) << "all are noisy: all count";
+  EXPECT_FALSE(figures["systems"][0]["points"].empty()) << "all are noisy: all count";
   std::ostringstream table;
   PrintTables(figures, table);
   EXPECT_THAT(table.str(), HasSubstr("2 of 2 runs were disturbed"));
@@ -313,7 +313,7 @@ TEST_F(Sweep, LinesThatCannotBeReadAreNamed) {
   EXPECT_THAT(error(R"({"kind":"sweep"})"), HasSubstr("line 1"));
   Json later = head;
   later["version"] = kResultsVersion + 1;
-  EXPECT_THAT(error(later.dump()), HasSubstr("expected version 1, found 2"));
+  EXPECT_THAT(error(later.dump()), HasSubstr("expected version 2, found 3"));
   for (const char* line :
        {R"({"kind":3})", R"({"system":"x"})", R"({"kind":"benchmark","version":1})", "{"})
     EXPECT_THAT(error(absl::StrCat(head.dump(), "\n", line)), HasSubstr("line 2")) << line;

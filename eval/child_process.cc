@@ -32,7 +32,7 @@ std::string HowItEnded(int status) {
   return absl::StrCat("exit code ", WEXITSTATUS(status));
 }
 
-/// Between fork and exec: only calls that are safe there.
+/// Runs between fork and exec, so it makes only calls that are safe there.
 [[noreturn]] void GiveUp(const char* what) {
   const char* reason = ::strerror(errno);
   for (const char* text : {what, ": ", reason, "\n"}) {
@@ -82,8 +82,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   if (log_fd < 0) return ErrnoError(errno, "open", log);
   const int group_fd = group.empty() ? -1 : its.Add(::open(group.c_str(), O_WRONLY | O_CLOEXEC));
   if (group_fd < 0 && !group.empty()) return ErrnoError(errno, "open", group);
-  // A socket for stdin: writing to one that nobody reads can be told not to raise
-  // SIGPIPE.
+  // stdin is a socket, since writing to one without a reader can suppress SIGPIPE.
   int in[2], out[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0)
     return ErrnoError(errno, "socketpair", command[0]);
@@ -98,7 +97,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   if (pid == 0) Become(argv.data(), in[0], out[1], log_fd, group_fd, parent);
   if (pid < 0) return ErrnoError(errno, "fork", command[0]);
   child.pid_ = pid;
-  ::setpgid(pid, pid);  // here too: whoever comes first
+  ::setpgid(pid, pid);  // also in the parent: either may come first
   return child;
 }
 
@@ -177,7 +176,7 @@ std::string ChildProcess::Stop(milliseconds patience) {
   int status = 0;
   while (Clock::now() - start < patience) {
     if (::waitpid(pid_, &status, WNOHANG) == pid_) {
-      ::kill(-std::exchange(pid_, -1), SIGKILL);  // what it may have left behind
+      ::kill(-std::exchange(pid_, -1), SIGKILL);  // kills what it may have left behind
       return HowItEnded(status);
     }
     std::this_thread::sleep_for(milliseconds(2));

@@ -1,13 +1,13 @@
-// Two programs beside each other: ./dev compare REV builds both and calls this.
-//   node compare.mjs --old PROGRAM --new PROGRAM --out FOLDER [OPTIONS]; --help says which.
-// Every case is run by the old program, the new one, and the new one again, in an order that turns from round to round. What the two runs
-// of the same program differ by (A/A) is what the machine adds; a ratio within it says nothing.
+// Compares two programs: ./dev compare REV builds both and calls this.
+//   node compare.mjs --old PROGRAM --new PROGRAM --out FOLDER [OPTIONS]; --help lists them.
+// The old program, the new one, and the new one again run every case, in an order that rotates from round to round. The difference between
+// the two runs of the same program (A/A) is the machine's noise. A ratio within it says nothing.
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, extname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { alignment, orderOf, repeated, summarise } from "./compare_figures.mjs";
+import { alignment, orderOf, repeated, summarize } from "./compare_figures.mjs";
 
 const sample = "datasets/sample";
 const options = {
@@ -16,53 +16,56 @@ const options = {
   pairs: { type: "string", default: "15" }, only: { type: "string", default: "." }, limit: { type: "string", default: "10000" },
   instructions: { type: "boolean", default: false }, json: { type: "boolean", default: false }, help: { type: "boolean", default: false },
 };
-const help = `./dev compare REV [OPTIONS]: this tree's program beside that of revision REV
+const help = `./dev compare REV [OPTIONS]: compares this tree's program with that of revision REV
 
-  --base FILE         vectors to index (default: the sample; then --queries and --groundtruth are the sample's too)
+  --base FILE         vectors to index (default: the sample, with its --queries and --groundtruth)
   --queries FILE      queries
-  --groundtruth FILE  exact neighbours: adds recall
+  --groundtruth FILE  exact neighbors: adds recall
   --pairs N           rounds of old, new and new again (default 15)
   --only REGEX        cases whose name matches
-  --limit N           queries of a run (default 10000; on nvme and served a tenth); a shorter .u8bin, .i8bin or .fbin file is repeated
-  --instructions      instead of time: instructions of a search, counted by callgrind
+  --limit N           queries per run (default 10000; on nvme and served a tenth); a shorter .u8bin, .i8bin or .fbin file is repeated
+  --instructions      instructions of a search, counted by callgrind, instead of time
   --json              figures as one JSON object on stdout instead of the table
 
-Indexes are built by the old program and kept under build/compare/; where the new one cannot read them, it builds its own.`;
+The old program builds the indexes and keeps them under build/compare/. If the new one cannot read them, it builds its own.`;
 
-// ---- The cases: what a program is given.
+// ---- The cases: the arguments of a program.
 
 const replicas = (program) => program.option("build", "--replicas", "--assign");
 const indexes = {
   node: (program, base, out) => ["build", "--base", base, "--out", out, replicas(program), "2", "--bits", "2"],
 };
-/** Dials under the names that the program has: of its own time, or of before the words were settled. */
+/** Search parameters under the program's own names: the current ones, or those used before the names were settled. */
 const formerly = { "--beam-width": "--width", "--nprobe": "--cells", "--error-bound": "--stop" };
-const formerWalks = { "best-first": "pool", quantised: "gated", "multi-start": "beams" };
-function dials(program, walk, values) {
+const formerModes = { graph: "pool", quantized: "gated", "multi-start": "beams" };
+const walks = { graph: "best-first", quantized: "quantised" };  // modes of programs with --walk
+function params(program, mode, values) {
   const isFormer = program.option("search", "--beam-width", "--width") === "--width";
   const named = Object.entries(values).flatMap(([name, value]) => [(isFormer && formerly[name]) || name, value]);
-  return ["--k", "10", "--walk", isFormer ? formerWalks[walk] : walk, ...named];
+  const option = program.option("search", "--mode", "--walk");
+  const word = isFormer ? formerModes[mode] : (option === "--walk" && walks[mode]) || mode;
+  return ["--k", "10", option, word, ...named];
 }
-const bestFirst = (program) => dials(program, "best-first", { "--ef-l1": "4", "--ef-l0": "64", "--beam-width": "1" });
-const quantised = (program) => dials(program, "quantised", { "--ef-l1": "16", "--ef-l0": "40", "--beam-width": "8" });
+const graphSearch = (program) => params(program, "graph", { "--ef-l1": "4", "--ef-l0": "64", "--beam-width": "1" });
+const quantized = (program) => params(program, "quantized", { "--ef-l1": "16", "--ef-l0": "40", "--beam-width": "8" });
 const cells = (program) =>
-  dials(program, "quantised", { "--ef-l1": "64", "--ef-l0": "30", "--nprobe": "128", "--beam-width": "16", "--error-bound": "1.5" });
-const multiStart = (program) => dials(program, "multi-start", { "--ef-l1": "40", "--ef-l0": "2" });
+  params(program, "quantized", { "--ef-l1": "64", "--ef-l0": "30", "--nprobe": "128", "--beam-width": "16", "--error-bound": "1.5" });
+const multiStart = (program) => params(program, "multi-start", { "--ef-l1": "40", "--ef-l0": "2" });
 const dram = ["--slow", "dram"], far = ["--slow", "emulated:lat=300ns"], nvme = ["--slow", "nvme"], four = ["--in-flight", "4"];
 
-/** `share`: of the queries that --limit says. `serve`: arguments of a server; `args` are then those of `hmann query`. */
+/** `share`: of the --limit queries. `serve`: arguments of a server; `args` are then those of `hmann query`. */
 const cases = [
-  { name: "best-first, dram", index: "node", args: (program) => [...bestFirst(program), ...dram] },
-  { name: "best-first, dram, 4 in flight", index: "node", args: (program) => [...bestFirst(program), ...dram, ...four] },
-  { name: "quantised, dram", index: "node", args: (program) => [...quantised(program), ...dram] },
-  { name: "best-first, +300 ns", index: "node", args: (program) => [...bestFirst(program), ...far] },
-  { name: "quantised, +300 ns", index: "node", args: (program) => [...quantised(program), ...far] },
+  { name: "graph, dram", index: "node", args: (program) => [...graphSearch(program), ...dram] },
+  { name: "graph, dram, 4 in flight", index: "node", args: (program) => [...graphSearch(program), ...dram, ...four] },
+  { name: "quantized, dram", index: "node", args: (program) => [...quantized(program), ...dram] },
+  { name: "graph, +300 ns", index: "node", args: (program) => [...graphSearch(program), ...far] },
+  { name: "quantized, +300 ns", index: "node", args: (program) => [...quantized(program), ...far] },
   { name: "multi-start, +300 ns", index: "node", share: 0.1, args: (program) => [...multiStart(program), ...far] },
-  { name: "quantised, nvme", index: "node", share: 0.1, args: (program) => [...cells(program), ...nvme] },
+  { name: "quantized, nvme", index: "node", share: 0.1, args: (program) => [...cells(program), ...nvme] },
   { name: "multi-start, nvme", index: "node", share: 0.1, args: (program) => [...multiStart(program), ...nvme] },
   { name: "opening, dram", index: "node", opening: true, args: () => dram },
-  { name: "served, single", index: "node", share: 0.1, serve: () => [], args: (program) => [...bestFirst(program), "--batch", "1"] },
-  { name: "served, batch of 256", index: "node", serve: () => [], args: (program) => [...bestFirst(program), "--batch", "256"] },
+  { name: "served, single", index: "node", share: 0.1, serve: () => [], args: (program) => [...graphSearch(program), "--batch", "1"] },
+  { name: "served, batch of 256", index: "node", serve: () => [], args: (program) => [...graphSearch(program), "--batch", "256"] },
   { name: "build", build: true },
 ];
 
@@ -124,17 +127,17 @@ async function startServer(program, index, args, log) {
   return { address, cpuSeconds: () => cpuSeconds(child.pid), stop: () => { child.kill("SIGTERM"); return child.ended; } };
 }
 
-/** Of all its threads, since it began; Linux counts it in hundredths of a second, whatever its own tick is. */
+/** CPU time of all its threads since its start. Linux counts in hundredths of a second, whatever its own tick is. */
 function cpuSeconds(pid) {
   const ticksASecond = 100, after = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
   return (Number(after[11]) + Number(after[12])) / ticksASecond;
 }
 
-// ---- What is compared with what.
+// ---- The pairs that are compared.
 
 const say = (text) => process.stderr.write(`    ${text}\n`);
 
-/** The old program's index, kept for the next time; the new one's own only where it reads no other. */
+/** The old program's index, kept for later runs. The new program builds its own only if it cannot read that one. */
 function indexesFor(kind, { old, fresh, base, folder }) {
   const built = join(folder, `${kind}.hmann`);
   if (!existsSync(built)) {
@@ -145,13 +148,13 @@ function indexesFor(kind, { old, fresh, base, folder }) {
   if (fresh.reads(built)) return { old: built, new: built };
   say(`${kind}: the new program cannot read that index and builds its own`);
   const own = join(folder, `${kind}.new.hmann`);
-  // Of a program without methods the graph is that of insertion.
+  // A program without methods builds its graph by insertion.
   const method = fresh.has("build", "--method") && !old.has("build", "--method") ? ["--method", "insertion"] : [];
   fresh.run([...indexes[kind](fresh, base, own), ...method]);
   return { old: built, new: own };
 }
 
-/** A function (queries file, limit, more arguments) => JSON report of a search for each stream, and how to end. */
+/** Returns a function (queries file, limit, more arguments) => JSON report of a search for each stream, and a function that stops the servers. */
 async function open(one, index, { old, fresh, folder }) {
   const streams = { old: [old, index.old], new: [fresh, index.new], again: [fresh, index.new] };
   const searches = {}, stops = [], cpu = {};
@@ -168,7 +171,7 @@ async function open(one, index, { old, fresh, folder }) {
   return { searches, cpu, stop: () => Promise.all(stops.map((stop) => stop())) };
 }
 
-/** Once, not timed: whether the answers are the same, and what they and the work for them are. */
+/** Runs once, untimed. Reports whether the answers are the same, their recall, and the work for them. */
 function checkAnswers(searches, count, { queries, groundtruth, folder }) {
   const found = {};
   for (const name of ["old", "new"]) {
@@ -183,7 +186,7 @@ function checkAnswers(searches, count, { queries, groundtruth, folder }) {
   return { same_answers: same, ...found };
 }
 
-/** CPU time of all threads, without a calibration, which searches. */
+/** Compares builds by CPU time of all threads, without calibration, which runs searches. */
 function timeBuild({ name }, { old, fresh, base, pairs, folder }) {
   const programs = { old, new: fresh, again: fresh }, out = (stream) => join(folder, `build_${stream}.hmann`), rounds = [];
   for (let round = 0; round < pairs; ++round) {
@@ -197,7 +200,7 @@ function timeBuild({ name }, { old, fresh, base, pairs, folder }) {
   }
   const same = readFileSync(out("old")).equals(readFileSync(out("new")));
   for (const stream of Object.keys(programs)) rmSync(out(stream));
-  return { name, same_answers: same, old: {}, new: {}, ...summarise(rounds) };
+  return { name, same_answers: same, old: {}, new: {}, ...summarize(rounds) };
 }
 
 async function timeCase(one, context) {
@@ -220,13 +223,13 @@ async function timeCase(one, context) {
       rounds.push(qps);
     }
     const served = one.serve && { server_cpu_us: Object.fromEntries(Object.keys(cpu).map((name) => [name, (1e6 * (used(name) - before[name])) / (count * pairs)])) };
-    return { name: one.name, ...checked, ...summarise(rounds), ...served };
+    return { name: one.name, ...checked, ...summarize(rounds), ...served };
   } finally {
     await stop();
   }
 }
 
-/** The queries over and over, so that a run of them lasts. */
+/** Repeats the queries so that a run takes long enough. */
 function repeatedFile(queries, count, folder) {
   const bytes = { ".u8bin": 1, ".i8bin": 1, ".fbin": 4 }[extname(queries)];
   if (!bytes) fail(`--limit: ${queries} holds fewer than ${count} queries`);
@@ -235,7 +238,7 @@ function repeatedFile(queries, count, folder) {
   return file;
 }
 
-/** Of the searches alone: opening is what a run of one query takes. */
+/** Counts instructions of the searches alone: subtracts a run of one query, which includes opening. */
 function countInstructions(program, args, count) {
   const [few, one] = [count, 1].map((queries) => {
     const { stderr } = spawnSync("valgrind", ["--tool=callgrind", "--callgrind-out-file=/dev/null", program.path, ...args, "--rows", `${queries}`], { encoding: "utf8", maxBuffer: 1 << 28 });
@@ -253,13 +256,15 @@ function instructionsOf(one, context) {
   return { name: one.name, instructions: { old, new: fresh, ratio: fresh / old } };
 }
 
-// ---- What is said of it.
+// ---- The output.
 
 const percent = (value) => `${(100 * value).toFixed(1)} %`;
 const range = ({ min, max }) => `${min.toFixed(3)}..${max.toFixed(3)}`;
 function rowOf({ name, us, ratio, same, same_answers, old, new: fresh, instructions, server_cpu_us: cpu }) {
   if (instructions) return [name, ...[instructions.old, instructions.new].map((count) => count.toFixed(0)), instructions.ratio.toFixed(4)];
-  const work = ["rounds", "io_reads", "distances_slow"].filter((key) => old[key] !== fresh[key] || (old[key] && key !== "distances_slow")).map((key) => (old[key] === fresh[key] ? `${old[key]} ${key}` : `${old[key]} -> ${fresh[key]} ${key}`));
+  const counted = (one) => ({ ...one, hops: one.hops ?? one.rounds });  // the name of before 0.1.0
+  [old, fresh] = [counted(old), counted(fresh)];
+  const work = ["hops", "io_reads", "distances_slow"].filter((key) => old[key] !== fresh[key] || (old[key] && key !== "distances_slow")).map((key) => (old[key] === fresh[key] ? `${old[key]} ${key}` : `${old[key]} -> ${fresh[key]} ${key}`));
   const recall = old.recall === undefined ? [] : [old.recall === fresh.recall ? `recall ${old.recall.toFixed(4)}` : `recall ${old.recall.toFixed(4)} -> ${fresh.recall.toFixed(4)}`];
   return [name, us.old.toFixed(1), us.new.toFixed(1), ratio.median.toFixed(3), range(ratio), percent(ratio.mad), same.median.toFixed(3), range(same), percent(same.mad),
     [same_answers ? "same answers" : "OTHER ANSWERS", ...recall, ...work, ...(cpu ? [`server CPU ${cpu.old.toFixed(1)} -> ${cpu.new.toFixed(1)} us`] : [])].join(", ")];

@@ -1,7 +1,7 @@
 // The figures of ./dev compare.   node --test compare_test.mjs
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { median, orderOf, repeated, spread, summarise } from "./compare_figures.mjs";
+import { median, orderOf, repeated, spread, summarize } from "./compare_figures.mjs";
 
 test("medians and spreads", () => {
   assert.equal(median([10, 9, 100]), 10);
@@ -22,7 +22,7 @@ test("in six rounds each stream has each place twice, and follows each other one
 });
 
 test("a ratio is taken within its round, so that a slow round counts for both", () => {
-  const { us, ratio, same } = summarise([{ old: 1000, new: 900, again: 909 }, { old: 100, new: 90, again: 81 }, { old: 500, new: 450, again: 450 }]);
+  const { us, ratio, same } = summarize([{ old: 1000, new: 900, again: 909 }, { old: 100, new: 90, again: 81 }, { old: 500, new: 450, again: 450 }]);
   assert.deepEqual(us, { old: 2000, new: 1e6 / 450, again: 1e6 / 450 });
   assert.deepEqual(ratio, { median: 0.9, min: 0.9, max: 0.9, mad: 0 });
   assert.equal(same.median, 1);

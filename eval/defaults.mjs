@@ -1,8 +1,8 @@
-// What an index answers with when nobody has tuned it, beside the same index tuned: ./dev defaults calls it.
+// Compares the answers of an untuned index with those of the same index tuned: ./dev defaults calls it.
 //   node defaults.mjs --hmann PROGRAM --index FILE --queries FILE --groundtruth FILE [--slow dram,nvme] [--recall 0.95] [--learn N]
 //     [--tune-queries FILE] [--rows N] [--rounds N] [--json]
-// The tuning learns from --tune-queries, else from vectors of the index, each left out in turn; --queries are others. Runs alternate: by
-// default, by default again (A/A), tuned; the ratio of mean times is the median over rounds. No default may be slower by more than 1.3.
+// The tuning learns from --tune-queries, else from vectors of the index, each left out in turn; --queries are others. Runs alternate:
+// default, default again (A/A), tuned. The ratio of mean times is the median over rounds. The default may be slower by at most 1.3.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, linkSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -28,7 +28,7 @@ function hmann(...args) {
   return JSON.parse(stdout);
 }
 
-// The same file under two names: what was calibrated at the build, or tuned since, lies beside it.
+// The same file under two names: calibration at the build and later tuning lie next to it.
 const folder = mkdtempSync(join(dirname(values.index), "defaults-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 process.on("SIGINT", () => process.exit(130));

@@ -1,5 +1,5 @@
-// A whole small sweep on the disk under a memory limit, over the sample that ships.
-// Skipped where no memory cgroup can be made.
+// Runs a whole small sweep on the disk under a memory limit, over the shipped sample.
+// Skipped if no memory cgroup can be created.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "eval/benchmark.h"
+#include "eval/builtin_systems.h"
 #include "eval/memory_group.h"
-#include "eval/own_contestants.h"
 #include "eval/report/pages.h"
 #include "eval/results.h"
 #include "index/base/units.h"
@@ -43,16 +43,16 @@ class DiskSweep : public testing::Test {
     options_.warm_up_queries = 20;
     options_.memory_limit = 0;
     options_.shapes = AllShapes({1, 2}, {1, 4});
-    const absl::StatusOr<ContestantSpec> hmann = OwnContestant("hmann", {{"promote", 0.16}}),
-                                         rival = MappedHnswlib(DType::kU8, Metric::kL2);
-    ASSERT_TRUE(hmann.ok() && rival.ok()) << hmann.status() << rival.status();
-    const std::vector<ContestantSpec> own = OnDrive(*hmann);
+    const absl::StatusOr<SystemSpec> hmann = BuiltinSystem("hmann", {{"promote", 0.16}}),
+                                     baseline = MappedHnswlib(DType::kU8, Metric::kL2);
+    ASSERT_TRUE(hmann.ok() && baseline.ok()) << hmann.status() << baseline.status();
+    const std::vector<SystemSpec> own = OnDrive(*hmann);
     ASSERT_EQ(own.size(), 2u);
     EXPECT_EQ(own[1].again_of, own[0].name);
-    options_.contestants = {own[0], *rival};  // one of hmann's will do here
-    options_.contestants[0].settings = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 10}},
-                                        {{"walk", "best-first"}, {"ef_l1", 64}, {"ef_l0", 60}}};
-    options_.contestants[1].settings = {{{"ef", 10}}, {{"ef", 160}}};
+    options_.systems = {own[0], *baseline};  // one of hmann's is enough here
+    options_.systems[0].settings = {{{"mode", "graph"}, {"ef_l1", 8}, {"ef_l0", 10}},
+                                    {{"mode", "graph"}, {"ef_l1", 64}, {"ef_l0", 60}}};
+    options_.systems[1].settings = {{{"ef", 10}}, {{"ef", 160}}};
   }
   void TearDown() override {
     fs::remove_all(folder_);
@@ -76,8 +76,8 @@ class DiskSweep : public testing::Test {
 };
 
 void CheckRows(const Json& figures) {
-  ASSERT_EQ(figures["contestants"].size(), 6u);
-  for (const Json& row : figures["contestants"]) {
+  ASSERT_EQ(figures["systems"].size(), 6u);
+  for (const Json& row : figures["systems"]) {
     SCOPED_TRACE(row["name"].dump());
     const bool own = row["name"].get<std::string>().starts_with("hmann");
     const Json& at = row["targets"][0];
@@ -87,7 +87,7 @@ void CheckRows(const Json& figures) {
       EXPECT_NEAR(at["ratio"].get<double>(), 1, 1e-9);
     }
     EXPECT_LE(at["mean_us"].get<double>(), at["p99_us"].get<double>() * 1.0001);
-    EXPECT_EQ(at["rounds"].is_null(), !own);
+    EXPECT_EQ(at["hops"].is_null(), !own);
     if (own) {
       EXPECT_GT(at["blocks"].get<double>(), 0);
       EXPECT_GT(at["disk_share"].get<double>(), 0);
@@ -97,7 +97,7 @@ void CheckRows(const Json& figures) {
 }
 
 void CheckMemory(const Json& figures) {
-  const Json& used = figures["disk"]["memory"]["contestants"];
+  const Json& used = figures["disk"]["memory"]["systems"];
   ASSERT_EQ(used.size(), 2u);
   for (const Json& memory : used) {
     EXPECT_GT(memory["loaded_bytes"], 0u);
@@ -105,7 +105,7 @@ void CheckMemory(const Json& figures) {
     EXPECT_LE(memory["peak_bytes"], memory["limit_bytes"]);
   }
   const std::uint64_t limit = fs::file_size(used[0]["index_file"].get<std::string>()) / 4 + 64_MiB;
-  EXPECT_EQ(figures["contestants"][0]["place"]["memory_limit"], limit);
+  EXPECT_EQ(figures["systems"][0]["place"]["memory_limit"], limit);
 }
 
 TEST_F(DiskSweep, BothContestantsOnTheSample) {
@@ -114,16 +114,15 @@ TEST_F(DiskSweep, BothContestantsOnTheSample) {
   const std::vector<Curve> curves = CurvesOf(*lines);
   std::vector<std::string> names;
   for (const Curve& row : curves) names.push_back(row.label);
-  ASSERT_THAT(names,
-              ElementsAre("hmann best-first, 1 thread", "hmann best-first, 1 thread, 4 in flight",
-                          "hnswlib, 1 thread", "hmann best-first, 2 threads",
-                          "hmann best-first, 2 threads, 4 in flight", "hnswlib, 2 threads"));
+  ASSERT_THAT(names, ElementsAre("hmann graph, 1 thread", "hmann graph, 1 thread, 4 in flight",
+                                 "hnswlib, 1 thread", "hmann graph, 2 threads",
+                                 "hmann graph, 2 threads, 4 in flight", "hnswlib, 2 threads"));
   for (const std::size_t row : {1u, 3u, 4u}) {
     for (std::size_t s = 0; s < 2; ++s) {
       EXPECT_EQ(curves[row].settings[s].recall, curves[0].settings[s].recall)
-          << names[row] << ": equal dials";
-      EXPECT_EQ(curves[row].settings[s].counters["slow_reads"],
-                curves[0].settings[s].counters["slow_reads"]);
+          << names[row] << ": equal params";
+      EXPECT_EQ(curves[row].settings[s].counters["node_reads"],
+                curves[0].settings[s].counters["node_reads"]);
     }
   }
   for (std::size_t s = 0; s < 2; ++s) {
@@ -142,8 +141,8 @@ TEST_F(DiskSweep, BothContestantsOnTheSample) {
             disk["measured"][0]["depths"][0]["iops"].get<double>());
   CheckRows(figures);
   CheckMemory(figures);
-  // What the kernel counts for hmann is what it asked for itself: nothing comes out of a
-  // page cache, nothing else is read.
+  // The kernel counts for hmann exactly what it requested: nothing comes from a page
+  // cache, and nothing else is read.
   const SettingRuns& alone = curves[0].settings[1];
   EXPECT_NEAR(alone.observed.at("read_bytes")[0], alone.counters["io_bytes"].get<double>(),
               0.05 * alone.counters["io_bytes"].get<double>());
@@ -158,7 +157,7 @@ TEST_F(DiskSweep, BothContestantsOnTheSample) {
   PrintTables(figures, table);
   EXPECT_THAT(table.str(),
               AllOf(HasSubstr("iops"), HasSubstr("at recall 0.95"), HasSubstr("loaded bytes"),
-                    HasSubstr("hmann best-first, 2 threads, 4 in flight")));
+                    HasSubstr("hmann graph, 2 threads, 4 in flight")));
   EXPECT_TRUE(WriteReport(figures, BenchmarkPage(), folder_ + "/report.html").ok());
 }
 
@@ -168,7 +167,7 @@ TEST_F(DiskSweep, ALimitThatIsTooSmallIsNamedAndLeavesNothing) {
   const absl::StatusOr<std::vector<Json>> result = Run();
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(std::string(result.status().message()),
-              AllOf(HasSubstr("contestant hmann"), HasSubstr("2.0 MiB")));
+              AllOf(HasSubstr("system hmann"), HasSubstr("2.0 MiB")));
   EXPECT_FALSE(fs::exists(folder_ + "/results.jsonl"));
 }
 
@@ -178,7 +177,7 @@ TEST_F(DiskSweep, CancelledItLeavesNothing) {
   Progress progress(Progress::Show::kNever);
   const absl::StatusOr<std::vector<Json>> result =
       RunBenchmark(options_, progress, [&](const std::string& line) {
-        if (line.starts_with("memory:")) cancelled = true;  // the cgroups are there
+        if (line.starts_with("memory:")) cancelled = true;  // the cgroups exist now
       });
   EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
 }

@@ -56,7 +56,7 @@ double CurveReader::WallOverCpu() const {
 CurveReader::Rounds CurveReader::RoundsAt(double target) const {
   std::vector<double> recalls, values(front_.size());
   for (const std::size_t i : front_) recalls.push_back(points_[i].recall);
-  // The neighbours that the target is read between.
+  // The neighbors between which the target lies.
   const auto above = static_cast<std::size_t>(
       std::lower_bound(recalls.begin(), recalls.end(), target) - recalls.begin());
   Rounds rounds;
@@ -105,7 +105,7 @@ std::optional<double> CurveReader::ValueAt(const std::string& name, double targe
     if (told == point.observed.end() && !counted) continue;
     const double value = counted ? point.counters[name].get<double>() : told->second;
     recalls.push_back(point.recall);
-    values.push_back(std::max(value, 1e-9));  // none at all: a log needs something
+    values.push_back(std::max(value, 1e-9));  // a log needs a positive value
   }
   const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution());
   return at ? std::optional(at->value) : std::nullopt;
@@ -133,9 +133,9 @@ bool Matches(const Json& setting, const Json& match) {
 }
 
 Json SettingWithoutThreads(const Json& setting) {
-  Json dials = setting;
-  dials.erase("threads");
-  return dials;
+  Json params = setting;
+  params.erase("threads");
+  return params;
 }
 
 std::vector<Turn> Schedule(std::span<const std::size_t> settings_of, int round) {

@@ -1,4 +1,4 @@
-/// From the runs of a benchmark to what is told about them: the one set of statistics.
+/// Turns the runs of a benchmark into figures: the single set of statistics.
 #pragma once
 
 #include <cstdint>
@@ -9,36 +9,34 @@
 #include <vector>
 
 #include "eval/adapters/adapter.h"
-#include "eval/contestant.h"
+#include "eval/system.h"
 
 namespace hmann::eval {
 
-enum class RunClock {
-  kWall,
-  kCpu
-};  ///< what QPS is made of: elapsed time, or CPU time of the search thread
+/// What QPS is computed from: elapsed time, or CPU time of the search thread.
+enum class RunClock { kWall, kCpu };
 
-/// One setting of a curve: a value per round of each.
+/// One setting of a curve, with one value per round in each vector.
 struct SettingRuns {
   Json setting;
-  Json counters;  ///< null where nobody counted
+  Json counters;  ///< null if not counted
   std::vector<double> recall, seconds, cpu_seconds;
   std::vector<bool> noisy = {};  ///< {}: none
-  std::map<std::string, std::vector<double>> observed =
-      {};  ///< what else timed runs told, by name: "mean_us", "p99_us", "read_bytes" a query
+  /// Further values of timed runs, by name: "mean_us", "p99_us", "read_bytes" per query.
+  std::map<std::string, std::vector<double>> observed = {};
 };
 
-/// Settings of one system in one place, over one data set.
+/// The settings of one system in one place, over one data set.
 struct Curve {
   std::string name;              ///< without the shape
   std::string label;             ///< with it: "hmann, 2 threads, 8 in flight"
   Json system = Json::object();  ///< its line of results.jsonl
-  Json spec = Json::object();    ///< kind, aside, beside (CurveSpec)
+  Json spec = Json::object();    ///< the other fields of CurveSpec
   RunShape shape;
   std::vector<SettingRuns> settings;
 };
 
-/// What the figures of a benchmark share.
+/// Values that all figures of a benchmark share.
 struct Reading {
   std::uint64_t queries = 0;
   std::uint32_t k = 0;
@@ -48,25 +46,24 @@ struct Reading {
 struct PointFigures {
   Json setting, counters;
   double recall = 0, qps = 0, qps_mad = 0;      ///< medians over rounds
-  bool front = false;                           ///< no other setting of this curve beats it in both
+  bool front = false;                           ///< on the Pareto front of its curve
   std::map<std::string, double> observed = {};  ///< medians over rounds
 };
 
-/// A median over rounds, and the median distance from it.
+/// A median over rounds, and the median absolute deviation from it.
 struct Spread {
   double median = 0, mad = 0;
 };
 
-/// QPS of a curve read at a recall.
+/// QPS of a curve at a recall.
 struct TargetFigures {
   Spread qps;
   double at_recall = 0;  ///< above the target if nothing was measured below it
 };
 
 /// Reads a curve. The front is chosen on medians, and each round is then read along that
-/// same front, so that a curve with many settings gains nothing by the luck of single
-/// runs. Rounds that others disturbed count where there are no others. The curve must
-/// outlive it.
+/// front. So a curve with many settings gains nothing from lucky single runs. Disturbed
+/// rounds count only if there are no others. The curve must outlive the reader.
 class CurveReader {
  public:
   CurveReader(const Curve& curve, const Reading& reading);
@@ -76,12 +73,12 @@ class CurveReader {
   /// Median over all runs: 1.00 on a quiet machine.
   double WallOverCpu() const;
 
-  /// nullopt, as below: the curve ends below the target.
+  /// nullopt here and below: the curve ends below the target.
   std::optional<TargetFigures> At(double target) const;
-  /// QPS as a multiple of another's in the same round.
+  /// QPS relative to another curve in the same round.
   std::optional<Spread> RatioTo(const CurveReader& other, double target) const;
-  /// A counter, or what timed runs told, along the front at a recall, log over -log(1 -
-  /// recall) as QPS; nullopt where nobody counted, too.
+  /// A counter, or another value of timed runs, along the front at a recall. Interpolates
+  /// log over -log(1 - recall), as for QPS. nullopt also if nothing was counted.
   std::optional<double> ValueAt(const std::string& name, double target) const;
 
  private:
@@ -101,24 +98,24 @@ class CurveReader {
   std::vector<std::size_t> front_;  ///< of points_, recall ascending
 };
 
-/// The values that nobody disturbed; all, where there are none.
+/// The undisturbed values, or all of them if there are none.
 std::vector<double> Quiet(const std::vector<double>& values, const std::vector<bool>& noisy);
 
 /// Every setting in every shape.
 Json Shaped(const Json& settings, const std::vector<RunShape>& shapes);
-/// The shape that a setting says: one thread, one query where it says none.
+/// The shape in a setting; one thread and one query by default.
 RunShape ShapeOfSetting(const Json& setting);
 /// Whether a setting has all of `match`.
 bool Matches(const Json& setting, const Json& match);
-/// A setting without "threads": however many there are, a query finds the same with the
-/// same work.
+/// A setting without "threads". The number of threads changes neither a query's result
+/// nor its work.
 Json SettingWithoutThreads(const Json& setting);
 
-/// Which run comes when: (contestant, setting) pairs, each once. The contestants'
-/// settings are spread evenly over the round, however many each has, so that all of them
-/// see the same machine; odd rounds run backwards.
+/// The order of runs, as (system, setting) pairs, each once. It spreads each system's
+/// settings evenly over the round, however many each has, so that all systems see the
+/// same machine. Odd rounds run backwards.
 struct Turn {
-  std::size_t contestant = 0, setting = 0;
+  std::size_t system = 0, setting = 0;
   bool operator==(const Turn&) const = default;
 };
 std::vector<Turn> Schedule(std::span<const std::size_t> settings_of, int round);

@@ -10,7 +10,7 @@
 namespace hmann::eval {
 namespace {
 
-/// Settings with recalls, each with a time per round.
+/// Settings with recalls, each with one time per round.
 Curve Runs(const std::string& name,
            const std::vector<std::pair<double, std::vector<double>>>& settings) {
   Curve curve;
@@ -28,7 +28,7 @@ Curve Runs(const std::string& name,
 const Reading kReading = {.queries = 1000, .k = 10, .clock = RunClock::kWall};
 
 TEST(Figures, RatiosAreWithinARound) {
-  // The machine is twice as slow in round 1, for both: the ratio does not see it.
+  // Round 1 is twice as slow for both curves; the ratio does not see it.
   const Curve slow = Runs("slow", {{0.9, {1, 2, 1}}, {0.99, {4, 8, 4}}}),
               fast = Runs("fast", {{0.9, {0.5, 1, 0.5}}, {0.99, {1, 2, 1}}});
   const CurveReader slow_reader(slow, kReading), fast_reader(fast, kReading);
@@ -41,7 +41,7 @@ TEST(Figures, RatiosAreWithinARound) {
 }
 
 TEST(Figures, OneLuckyRunDoesNotMakeAFront) {
-  // Setting 1 is slower than setting 0 but for one round.
+  // Setting 1 is slower than setting 0 except in one round.
   const Curve curve = Runs("x", {{0.95, {1, 1, 1}}, {0.95, {2, 0.1, 2}}});
   const CurveReader reader(curve, kReading);
   EXPECT_TRUE(reader.points()[0].front);
@@ -98,13 +98,14 @@ TEST(Figures, ADisturbedRunElsewhereOnTheFrontIsNoneHere) {
 
 TEST(Figures, CountersAreReadAlongTheFront) {
   Curve curve = Runs("x", {{0.9, {1}}, {0.99, {10}}, {0.95, {100}}});
-  curve.settings[0].counters = {{"slow_reads", 100}};
-  curve.settings[1].counters = {{"slow_reads", 1000}};
-  curve.settings[2].counters = {{"slow_reads", 1e6}};  // beaten by setting 1: not on the front
+  curve.settings[0].counters = {{"node_reads", 100}};
+  curve.settings[1].counters = {{"node_reads", 1000}};
+  curve.settings[2].counters = {{"node_reads", 1e6}};  // beaten by setting 1: not on the
+                                                       // front
   const CurveReader reader(curve, kReading);
-  EXPECT_NEAR(*reader.ValueAt("slow_reads", 0.9), 100, 1e-6);
-  EXPECT_NEAR(*reader.ValueAt("slow_reads", 1 - std::sqrt(0.001)), std::sqrt(1e5), 1e-6);
-  EXPECT_FALSE(reader.ValueAt("slow_reads", 0.999).has_value());
+  EXPECT_NEAR(*reader.ValueAt("node_reads", 0.9), 100, 1e-6);
+  EXPECT_NEAR(*reader.ValueAt("node_reads", 1 - std::sqrt(0.001)), std::sqrt(1e5), 1e-6);
+  EXPECT_FALSE(reader.ValueAt("node_reads", 0.999).has_value());
   EXPECT_FALSE(reader.ValueAt("no such counter", 0.9).has_value());
 }
 
@@ -118,17 +119,17 @@ TEST(Figures, WhatRunsToldIsReadAlongTheFrontByMedians) {
   EXPECT_FALSE(reader.ValueAt("p50_us", 0.9).has_value());
 }
 
-TEST(Figures, DialsAreWhatDecidesTheWorkOfAQuery) {
+TEST(Figures, ParamsAreWhatDecidesTheWorkOfAQuery) {
   EXPECT_EQ(SettingWithoutThreads({{"ef", 40}, {"threads", 2}, {"in_flight", 8}}),
             Json({{"ef", 40}, {"in_flight", 8}}));
   EXPECT_EQ(SettingWithoutThreads({{"ef", 40}}), Json({{"ef", 40}}));
 }
 
 TEST(Figures, ASettingMatchesWhatItHasAllOf) {
-  EXPECT_TRUE(Matches({{"ef", 1}, {"walk", "x"}}, {{"ef", 1}}));
+  EXPECT_TRUE(Matches({{"ef", 1}, {"mode", "x"}}, {{"ef", 1}}));
   EXPECT_TRUE(Matches({{"ef", 1}}, Json::object()));
   EXPECT_FALSE(Matches({{"ef", 1}}, {{"ef", 2}}));
-  EXPECT_FALSE(Matches({{"ef", 1}}, {{"walk", "x"}}));
+  EXPECT_FALSE(Matches({{"ef", 1}}, {{"mode", "x"}}));
 }
 
 TEST(Schedule, EachOnceAndSpread) {
@@ -136,10 +137,10 @@ TEST(Schedule, EachOnceAndSpread) {
   const std::vector<Turn> turns = Schedule(counts, 0);
   ASSERT_EQ(turns.size(), 7u);
   std::set<std::pair<std::size_t, std::size_t>> seen;
-  for (const Turn& turn : turns) seen.insert({turn.contestant, turn.setting});
+  for (const Turn& turn : turns) seen.insert({turn.system, turn.setting});
   EXPECT_EQ(seen.size(), 7u);
   EXPECT_EQ(turns.front(), (Turn{0, 0}));
-  EXPECT_EQ(turns.back(), (Turn{0, 3})) << "the contestant with many settings has both ends";
+  EXPECT_EQ(turns.back(), (Turn{0, 3})) << "the system with many settings has both ends";
   EXPECT_EQ(turns[3], (Turn{2, 0})) << "the one with a single setting is in the middle";
 }
 

@@ -1,4 +1,4 @@
-// Sweeps of indexes that stand: files on several tiers, and one on a real server.
+// Sweeps of finished indexes: files on several tiers, and one on a real server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "eval/benchmark.h"
-#include "eval/own_contestants.h"
+#include "eval/builtin_systems.h"
 #include "eval/results.h"
 #include "server/testing/fixture.h"
 
@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const Json kSettings = {{{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 12}},
-                        {{"walk", "best-first"}, {"ef_l1", 8}, {"ef_l0", 80}}};
+const Json kSettings = {{{"mode", "graph"}, {"ef_l1", 8}, {"ef_l0", 12}},
+                        {{"mode", "graph"}, {"ef_l1", 8}, {"ef_l0", 80}}};
 
 class Finished : public testing::Test {
  protected:
@@ -42,10 +42,10 @@ class Finished : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   void Add(const std::string& name, const Json& build) {
-    absl::StatusOr<ContestantSpec> spec = FinishedContestant(name, build);
+    absl::StatusOr<SystemSpec> spec = FinishedSystem(name, build);
     ASSERT_TRUE(spec.ok()) << spec.status();
     spec->settings = kSettings;
-    options_.contestants.push_back(*std::move(spec));
+    options_.systems.push_back(*std::move(spec));
   }
   void AddServer(const Served& served) {
     Add("served", {{"server", served.server->address()}, {"index", "sift"}});
@@ -87,10 +87,10 @@ TEST_F(Finished, OnEveryTierAndThroughAServerTheAnswersAreTheSame) {
   EXPECT_EQ(figures["data"]["n"], 10000);
   EXPECT_TRUE(figures["data"]["base"].is_null());
   std::set<std::string> places;
-  for (const Json& contestant : figures["contestants"]) {
-    places.insert(contestant["place"].dump());
-    EXPECT_TRUE(contestant["build_seconds"].is_null());
-    EXPECT_GE(contestant["targets"][0]["p99_us"], contestant["targets"][0]["mean_us"]);
+  for (const Json& system : figures["systems"]) {
+    places.insert(system["place"].dump());
+    EXPECT_TRUE(system["build_seconds"].is_null());
+    EXPECT_GE(system["targets"][0]["p99_us"], system["targets"][0]["mean_us"]);
   }
   EXPECT_EQ(places.size(), 3u) << "two tiers and a server";
   for (const Json& line : *lines) {
@@ -108,7 +108,7 @@ TEST_F(Finished, WithoutShapesOneThreadSearchesAndNobodyAsksForLatencies) {
   ASSERT_EQ(curves.size(), 1u);
   EXPECT_EQ(curves[0].label, "mapped");
   EXPECT_TRUE(curves[0].settings[0].observed.empty());
-  EXPECT_TRUE(FiguresOf(*lines)["contestants"][0]["targets"][0]["mean_us"].is_null());
+  EXPECT_TRUE(FiguresOf(*lines)["systems"][0]["targets"][0]["mean_us"].is_null());
 }
 
 TEST_F(Finished, ABaseThatIsGoneOrOfOtherRowsIsNamed) {
@@ -126,8 +126,8 @@ TEST_F(Finished, ABaseThatIsGoneOrOfOtherRowsIsNamed) {
 TEST_F(Finished, AnIndexThatIsGoneOrOfOtherVectorsIsNamed) {
   Add("gone", {{"index", folder_ + "/gone.hmann"}});
   EXPECT_THAT(std::string(Run().status().message()),
-              AllOf(HasSubstr("contestant gone"), HasSubstr("gone.hmann")));
-  options_.contestants.clear();
+              AllOf(HasSubstr("system gone"), HasSubstr("gone.hmann")));
+  options_.systems.clear();
   Add("mapped", {{"index", SampleIndex()}, {"promote", 0.2}});
   EXPECT_THAT(std::string(Run().status().message()), HasSubstr("setting 'promote' is unknown"));
 }
@@ -135,12 +135,12 @@ TEST_F(Finished, AnIndexThatIsGoneOrOfOtherVectorsIsNamed) {
 TEST_F(Finished, AServerThatGoesAwayEndsTheSweepWithItsName) {
   auto served = std::make_unique<Served>(LoopbackOptions({{"sift", SampleIndex()}}));
   AddServer(*served);
-  // Its index stands by then.
+  // The index is ready by then.
   const absl::Status status = Run([&](const std::string& line) {
                                 if (line.ends_with(" settings")) served.reset();
                               }).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("contestant served"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("system served"));
   EXPECT_TRUE(fs::exists(folder_ + "/results.jsonl.part"));
   EXPECT_FALSE(fs::exists(folder_ + "/results.jsonl"));
 }

@@ -1,39 +1,39 @@
-/// The least time that a search's own reads would take of a memory or a drive that does
-/// nothing else: what it is held against.
+/// The least time that a search's own reads would take from an otherwise idle memory or
+/// drive. Benchmarks compare searches with this limit.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "eval/contestant.h"
+#include "eval/system.h"
 
 namespace hmann::eval {
 
-/// How fast this machine's DRAM gives lines at random, by loads in flight: an array of
-/// `loads` `ns_a_line`. Half a second.
+/// Measures how fast this machine's DRAM delivers random lines, by loads in flight: an
+/// array of `loads` and `ns_a_line`. Takes half a second.
 absl::StatusOr<Json> MeasureGathers();
 
-/// How fast a drive gives blocks of 4 KiB at random, past the page cache: `path`, `tier`
-/// and `depths`, of reads in flight `depth`, `mean_us` and `iops`. Some seconds, over the
-/// file, or one of `folder` where that is small.
+/// Measures how fast a drive delivers random 4 KiB blocks, bypassing the page cache:
+/// `path`, `tier`, and `depths`, an array of `depth` (reads in flight), `mean_us` and
+/// `iops`. Reads the file, or one of `folder` if the file is small. Takes some seconds.
 absl::StatusOr<Json> MeasureDrive(const std::string& path, const std::string& folder);
 
-/// Queries a second of one thread, whose `lines` come as fast as this memory gives lines
-/// at random with as many loads in flight as suit it best. nullopt where nobody counted
-/// or nothing was measured.
+/// QPS of one thread if its `lines` arrive as fast as this memory delivers random lines,
+/// at the best number of loads in flight. nullopt if nothing was counted or measured.
 std::optional<double> MemoryLimitQps(const Json& gathers, const std::optional<double>& lines);
 
-/// A drive at a depth between or beyond those measured, straight between neighbours.
-/// Needs at least one depth.
+/// Interpolates a drive's figures linearly at a depth, also beyond the measured ones.
+/// Requires at least one depth.
 struct DriveAt {
   double read_us = 0, reads_per_s = 0;
 };
 DriveAt AtDepth(const Json& depths, double depth);
 
-/// Queries a second that a drive allows, at the most: rounds of `reads` / `rounds` reads
-/// each, one after the other, of so many queries side by side; and no more reads than it
-/// gives with all of these in flight. nullopt for a query without reads.
+/// The most QPS that a drive allows. Each query does `rounds` rounds of `reads` /
+/// `rounds` reads, one after the other, with `queries_in_flight` queries in parallel. The
+/// drive gives no more reads than with all of these in flight. nullopt for a query
+/// without reads.
 std::optional<double> DriveLimitQps(const Json& depths, double reads, double rounds,
                                     int queries_in_flight);
 

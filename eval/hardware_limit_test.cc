@@ -32,7 +32,7 @@ TEST(HardwareLimit, ADriveAllowsWhatItsLatencyAndItsRateDo) {
   EXPECT_NEAR(AtDepth(drive, 4.5).reads_per_s, 25'000, 1e-9);
   EXPECT_NEAR(AtDepth(drive, 0.5).read_us, 100, 1e-9);
   EXPECT_NEAR(AtDepth(drive, 500).reads_per_s, 50'000, 1e-9);
-  // Two rounds of eight reads, 200 us each: 2,500 a second, and no more than 40,000 / 16.
+  // Two rounds of eight reads at 200 us each: 2,500 a second, and at most 40,000 / 16.
   EXPECT_NEAR(*DriveLimitQps(drive, 16, 2, 1), 2'500, 1e-9);
   EXPECT_NEAR(*DriveLimitQps(drive, 2, 2, 1), 5'000, 1e-9) << "by waiting: 2 x 100 us";
   EXPECT_NEAR(*DriveLimitQps(drive, 16, 2, 100), 50'000.0 / 16, 1e-9) << "by its rate";

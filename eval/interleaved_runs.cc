@@ -15,7 +15,7 @@
 namespace hmann::eval {
 namespace {
 
-/// Mean recall of answers of k each.
+/// Mean recall of answers of k ids each.
 double MeanRecall(const GroundTruth& truth, std::uint32_t k,
                   const std::vector<std::uint64_t>& ids) {
   const std::uint64_t queries = ids.size() / k;
@@ -23,10 +23,10 @@ double MeanRecall(const GroundTruth& truth, std::uint32_t k,
   recalls.reserve(queries);
   for (std::uint64_t q = 0; q < queries; ++q) {
     const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(q * k);
-    const auto end = std::find(begin, begin + k, kNoNeighbour);
+    const auto end = std::find(begin, begin + k, kNoNeighbor);
     recalls.push_back(RecallAtK(truth, q, k, std::span<const std::uint64_t>(begin, end), {}));
   }
-  return SummariseRecall(std::move(recalls)).mean;
+  return SummarizeRecall(std::move(recalls)).mean;
 }
 
 std::string HowBuilt(const Json& ready) {
@@ -43,30 +43,30 @@ Json ToJson(const CurveSpec& curve) {
           {"beside", curve.beside}};
 }
 
-/// Those that were named; or one of all settings, and of each walk where there are
-/// several, aside unless it is asked for.
-Json CurvesOfSpec(const ContestantSpec& spec) {
+/// The named curves; otherwise one of all settings, and one per mode if there are
+/// several. The latter are aside, unless the system is shown by mode.
+Json CurvesOfSpec(const SystemSpec& spec) {
   std::vector<CurveSpec> curves = spec.curves;
-  std::set<std::string> walks;
+  std::set<std::string> modes;
   for (const Json& setting : spec.settings) {
-    if (setting.contains("walk") && setting["walk"].is_string())
-      walks.insert(setting["walk"].get<std::string>());
+    if (setting.contains("mode") && setting["mode"].is_string())
+      modes.insert(setting["mode"].get<std::string>());
   }
-  const auto add = [&](const std::string& walk, const Json& match, bool aside) {
-    curves.push_back({spec.name + walk, match, "measured", aside});
-    if (!spec.again_of.empty() && !aside) curves.back().beside["again"] = spec.again_of + walk;
+  const auto add = [&](const std::string& mode, const Json& match, bool aside) {
+    curves.push_back({spec.name + mode, match, "measured", aside});
+    if (!spec.again_of.empty() && !aside) curves.back().beside["again"] = spec.again_of + mode;
   };
   if (spec.curves.empty()) {
-    if (!spec.by_walk) add("", Json::object(), false);
-    for (const std::string& walk : walks)
-      if (spec.by_walk || walks.size() > 1) add(" " + walk, {{"walk", walk}}, !spec.by_walk);
+    if (!spec.by_mode) add("", Json::object(), false);
+    for (const std::string& mode : modes)
+      if (spec.by_mode || modes.size() > 1) add(" " + mode, {{"mode", mode}}, !spec.by_mode);
   }
   Json all = Json::array();
   for (const CurveSpec& curve : curves) all.push_back(ToJson(curve));
   return all;
 }
 
-Json PlaceOf(const Benchmark& benchmark, const ContestantSpec& spec) {
+Json PlaceOf(const Benchmark& benchmark, const SystemSpec& spec) {
   Json place = Json::object();
   for (const char* key : {"slow", "server"})
     if (spec.build.contains(key)) place[key] = spec.build[key];
@@ -74,7 +74,7 @@ Json PlaceOf(const Benchmark& benchmark, const ContestantSpec& spec) {
   return place;
 }
 
-/// The part of a benchmark that runs: contestants and what is written of them.
+/// The running part of a benchmark: systems, and the lines written about them.
 class InterleavedRuns {
  public:
   InterleavedRuns(const Benchmark& benchmark, const GroundTruth& truth, std::uint64_t n,
@@ -91,51 +91,51 @@ class InterleavedRuns {
     HMANN_RETURN_IF_ERROR(lines_.Write(head));
     if (!places_.device().is_null()) HMANN_RETURN_IF_ERROR(Write(places_.device()));
     HMANN_RETURN_IF_ERROR(Write({{"kind", "dram"}, {"gathers", benchmark_.gathers}}));
-    for (const ContestantSpec& spec : benchmark_.contestants) {
+    for (const SystemSpec& spec : benchmark_.systems) {
       say_(absl::StrCat(spec.name, ": building or loading"));
-      HMANN_ASSIGN_OR_RETURN(Contestant contestant, Contestant::Start(spec, benchmark_.job));
-      HMANN_RETURN_IF_ERROR(places_.Loaded(contestants_.size(), contestant.pid(), say_));
-      Json ready = contestant.ready();
+      HMANN_ASSIGN_OR_RETURN(System system, System::Start(spec, benchmark_.job));
+      HMANN_RETURN_IF_ERROR(places_.Loaded(systems_.size(), system.pid(), say_));
+      Json ready = system.ready();
       say_(absl::StrCat(spec.name, ": ", ready["library"].get<std::string>(), ", ",
                         FormatSize(ready["index_bytes"].get<std::uint64_t>()), ", ",
-                        HowBuilt(ready), ", ", contestant.spec().settings.size(), " settings"));
-      settings_.push_back(InShapes(contestant.spec()));
+                        HowBuilt(ready), ", ", system.spec().settings.size(), " settings"));
+      settings_.push_back(InShapes(system.spec()));
       places_of_.push_back(PlaceOf(benchmark_, spec));
       Json line = {{"kind", "system"},
                    {"system", spec.name},
                    {"place", places_of_.back()},
-                   {"made_up", benchmark_.made_up},
-                   {"device", benchmark_.contestants[0].name},
-                   {"curves", CurvesOfSpec(contestant.spec())},
+                   {"synthetic", benchmark_.synthetic},
+                   {"device", benchmark_.systems[0].name},
+                   {"curves", CurvesOfSpec(system.spec())},
                    {"build", spec.build}};
       for (const char* ours : {"settings", "counts", "finished", "index_file"}) ready.erase(ours);
       line.update(ready);
       line.update(spec.told);
       HMANN_RETURN_IF_ERROR(Write(std::move(line)));
-      contestants_.push_back(std::move(contestant));
+      systems_.push_back(std::move(system));
     }
     return absl::OkStatus();
   }
 
-  /// Touches every index before anything is timed: counted runs where a contestant can
-  /// count (once for settings of equal dials), else one run.
+  /// Touches every index before any timing: by counted runs if a system can count (once
+  /// for settings of equal parameters), else by one run.
   absl::Status WarmUp() {
     std::vector<Turn> turns;
-    for (std::size_t c = 0; c < contestants_.size(); ++c) {
+    for (std::size_t c = 0; c < systems_.size(); ++c) {
       const std::size_t settings = settings_[c].size();
       for (std::size_t s = 0; s < settings; ++s) {
-        if (Counts(c) ? SameDials(c, s) == s : s == settings / 2) turns.push_back({c, s});
+        if (Counts(c) ? SameParams(c, s) == s : s == settings / 2) turns.push_back({c, s});
       }
     }
     progress_.Start("warm-up", turns.size(), "runs");
     for (const Turn& turn : turns) {
-      const Json& setting = settings_[turn.contestant][turn.setting];
+      const Json& setting = settings_[turn.system][turn.setting];
       HMANN_ASSIGN_OR_RETURN(const RunAnswer answer,
-                             contestants_[turn.contestant].Run(setting, Counts(turn.contestant)));
+                             systems_[turn.system].Run(setting, Counts(turn.system)));
       progress_.Advance(1);
-      if (!Counts(turn.contestant)) continue;
+      if (!Counts(turn.system)) continue;
       HMANN_RETURN_IF_ERROR(Write({{"kind", "count"},
-                                   {"system", contestants_[turn.contestant].name()},
+                                   {"system", systems_[turn.system].name()},
                                    {"setting", setting},
                                    {"recall", MeanRecall(truth_, benchmark_.job.k, answer.ids)},
                                    {"counters", answer.counters}}));
@@ -148,9 +148,9 @@ class InterleavedRuns {
     std::vector<std::size_t> settings_of;
     std::vector<pid_t> ours;
     settings_of.reserve(settings_.size());
-    ours.reserve(contestants_.size());
+    ours.reserve(systems_.size());
     for (const Json& settings : settings_) settings_of.push_back(settings.size());
-    for (const Contestant& contestant : contestants_) ours.push_back(contestant.pid());
+    for (const System& system : systems_) ours.push_back(system.pid());
     const std::vector<Turn> turns = Schedule(settings_of, round);
     progress_.Start(absl::StrCat("round ", round + 1, " of ", benchmark_.rounds), turns.size(),
                     "runs");
@@ -169,7 +169,7 @@ class InterleavedRuns {
 
   absl::StatusOr<std::vector<Json>> Finish() {
     for (const Json& memory : places_.Used()) HMANN_RETURN_IF_ERROR(Write(memory));
-    for (Contestant& contestant : contestants_) HMANN_RETURN_IF_ERROR(contestant.Stop());
+    for (System& system : systems_) HMANN_RETURN_IF_ERROR(system.Stop());
     return lines_.Commit();
   }
 
@@ -179,7 +179,7 @@ class InterleavedRuns {
     return lines_.Write(std::move(line));
   }
 
-  Json InShapes(const ContestantSpec& spec) const {
+  Json InShapes(const SystemSpec& spec) const {
     if (benchmark_.shapes.empty()) return spec.settings;
     std::vector<RunShape> shapes;
     for (const RunShape& shape : benchmark_.shapes) {
@@ -192,29 +192,28 @@ class InterleavedRuns {
     return Shaped(spec.settings, shapes);
   }
 
-  /// A run that others disturbed is run once more, and if that was disturbed, too, says
-  /// so.
+  /// Repeats a disturbed run once. If the repetition is disturbed too, the line says so.
   absl::Status RunTurn(const Turn& turn, int round) {
-    Contestant& contestant = contestants_[turn.contestant];
-    const Json& setting = settings_[turn.contestant][turn.setting];
+    System& system = systems_[turn.system];
+    const Json& setting = settings_[turn.system][turn.setting];
     for (const bool last : {false, true}) {
       if (benchmark_.warm_up_queries > 0) {
-        HMANN_RETURN_IF_ERROR(contestant.WarmUp(
+        HMANN_RETURN_IF_ERROR(system.WarmUp(
             setting, std::min(benchmark_.warm_up_queries, benchmark_.job.query_count)));
       }
       const auto begin = std::chrono::steady_clock::now();
-      const MachineLoad load({contestant.pid()});
-      HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, contestant.Run(setting, false));
+      const MachineLoad load({system.pid()});
+      HMANN_ASSIGN_OR_RETURN(const RunAnswer answer, system.Run(setting, false));
       OthersShare others = load.Others();
-      const Json& place = places_of_[turn.contestant];
-      if (place.contains("server")) others.busy = 0;  // a process that is not ours to see
+      const Json& place = places_of_[turn.system];
+      if (place.contains("server")) others.busy = 0;  // a process that we cannot observe
       const double interval = SecondsSince(begin);
       const bool single =
-          !contestant.ready()["waits"].get<bool>() && ShapeOfSetting(setting).threads == 1;
+          !system.ready()["waits"].get<bool>() && ShapeOfSetting(setting).threads == 1;
       const bool noisy = Disturbed(answer, others, interval, single);
       if (noisy && !last) continue;
       Json line = {{"kind", "run"},
-                   {"system", contestant.name()},
+                   {"system", system.name()},
                    {"place", place},
                    {"setting", setting},
                    {"round", round}};
@@ -243,13 +242,13 @@ class InterleavedRuns {
     to["read_bytes"] = static_cast<double>(answer.read_bytes) / queries;
   }
 
-  bool Counts(std::size_t c) const { return contestants_[c].ready()["counts"].get<bool>(); }
+  bool Counts(std::size_t c) const { return systems_[c].ready()["counts"].get<bool>(); }
 
-  /// The first setting of a contestant with the dials of its setting s.
-  std::size_t SameDials(std::size_t c, std::size_t s) const {
-    const Json dials = SettingWithoutThreads(settings_[c][s]);
+  /// The first setting of a system with the same parameters as its setting s.
+  std::size_t SameParams(std::size_t c, std::size_t s) const {
+    const Json params = SettingWithoutThreads(settings_[c][s]);
     std::size_t first = 0;
-    while (SettingWithoutThreads(settings_[c][first]) != dials) ++first;
+    while (SettingWithoutThreads(settings_[c][first]) != params) ++first;
     return first;
   }
 
@@ -260,8 +259,8 @@ class InterleavedRuns {
   Progress& progress_;
   const Say& say_;
   ResultFile lines_;
-  std::vector<Contestant> contestants_;
-  std::vector<Json> settings_, places_of_;  ///< by contestant
+  std::vector<System> systems_;
+  std::vector<Json> settings_, places_of_;  ///< by system
 };
 
 }  // namespace
@@ -269,7 +268,8 @@ class InterleavedRuns {
 bool Disturbed(const RunAnswer& answer, const OthersShare& others, double interval_seconds,
                bool single) {
   constexpr double kTellsSomething = 0.2;  // seconds (MachineLoad)
-  constexpr double kWaited = 1.1;          // times the CPU time: a guess, as OthersShare's
+  constexpr double kWaited = 1.1;          // times the CPU time: a guess, as
+                                           // OthersShare's
   return (interval_seconds >= kTellsSomething && !others.quiet()) ||
          (single && answer.seconds > kWaited * answer.cpu_seconds);
 }

@@ -1,4 +1,4 @@
-/// The part of a benchmark that runs: contestants in turns, and what is written of them.
+/// The running part of a benchmark: systems take turns, and their runs become lines.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@
 
 namespace hmann::eval {
 
-/// Whether others disturbed a run that took so long in all, too short a time to tell
-/// counting as none. `single`: one thread searched and waited for nothing but the CPU.
+/// Whether other processes disturbed a run of `interval_seconds` in all. An interval too
+/// short to tell counts as undisturbed. `single`: one thread searched and waited only for
+/// the CPU.
 bool Disturbed(const RunAnswer& answer, const OthersShare& others, double interval_seconds,
                bool single);
 
-/// Starts every contestant, touches every index, runs all rounds; gives the lines, which
-/// begin with `head`. `n`: vectors. `places`: of the contestants; as it is made where
-/// there is no limit. Errors: as RunBenchmark.
+/// Starts every system, touches every index, runs all rounds, and returns the lines,
+/// which begin with `head`. `n`: number of vectors. `places`: of the systems;
+/// default-constructed if there is no limit. Errors: as RunBenchmark.
 absl::StatusOr<std::vector<Json>> RunInterleaved(const Benchmark& benchmark,
                                                  const GroundTruth& truth, const Json& head,
                                                  std::uint64_t n, MemoryPlaces* places,

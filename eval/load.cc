@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "eval/adapters/asked_dials.h"
+#include "eval/adapters/requested_params.h"
 #include "eval/results.h"
 #include "hmann/machine_load.h"
 #include "index/base/clock.h"
@@ -26,21 +26,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Requests under way at once, at most.
+/// The most requests in flight at once.
 constexpr double kMostThreads = 512;
 constexpr double kMostRequests = 1e8;
 
-/// User and system time of a process; of this one: pid 0.
+/// User and system time of a process; pid 0 is this one.
 absl::StatusOr<double> CpuSecondsOf(int pid) {
   clockid_t clock{};
-  // The clock's number has no room for one that is too large, and would be another's.
+  // A too large pid does not fit the clock id, which would then denote another process.
   const bool there = pid == 0 || ::kill(pid, 0) == 0 || errno == EPERM;
   if (!there || ::clock_getcpuclockid(pid, &clock) != 0)
     return NotFound("process ", pid, ": there is none");
   return ClockSeconds(clock);
 }
 
-/// Nanoseconds from the start at which requests arrive: a Poisson process.
+/// Arrival times of requests in nanoseconds from the start: a Poisson process.
 std::vector<std::chrono::nanoseconds> Arrivals(std::chrono::nanoseconds time, double rate) {
   std::vector<std::chrono::nanoseconds> arrivals;
   double at = 0;
@@ -52,10 +52,10 @@ std::vector<std::chrono::nanoseconds> Arrivals(std::chrono::nanoseconds time, do
   return arrivals;
 }
 
-/// How the requests of a thread ended.
+/// The outcomes of a thread's requests.
 struct Ends {
   std::map<absl::StatusCode, std::uint64_t> codes;
-  std::vector<double> latency_us;  ///< of those that were answered
+  std::vector<double> latency_us;  ///< of answered requests
 
   void Add(absl::StatusCode code, Clock::duration took) {
     ++codes[code];
@@ -67,11 +67,11 @@ struct Ends {
 /// Sends requests from several threads.
 class Sender {
  public:
-  Sender(const VectorFile& queries, const LoadOptions& options, const SearchOptions& search,
+  Sender(const VectorFile& queries, const LoadOptions& options, const SearchParams& search,
          std::vector<client::Client> clients)
       : queries_(queries), options_(options), search_(search), clients_(std::move(clients)) {}
 
-  /// Request `i`, by client `i` of all in turn.
+  /// Sends request `i`; the clients take turns.
   absl::Status Send(std::uint64_t i, std::chrono::nanoseconds deadline) {
     client::Client& client = clients_[i % clients_.size()];
     const client::CallOptions call{.deadline = deadline};
@@ -88,8 +88,8 @@ class Sender {
                : client.SearchBatch(options_.index, vectors, search_, call).status();
   }
 
-  /// All requests at their times; gives how they ended, and the seconds from the first
-  /// arrival to the last end.
+  /// Sends all requests at their times. Returns their outcomes, and the seconds from the
+  /// first arrival to the last end.
   Ends Run(const std::vector<std::chrono::nanoseconds>& arrivals, double rate, double* seconds) {
     const double under_way = rate * std::chrono::duration<double>(options_.deadline).count();
     const std::size_t threads =
@@ -114,7 +114,7 @@ class Sender {
   }
 
  private:
-  /// The next that nobody has sent, until there is none.
+  /// Sends the next unsent request until none is left.
   void Call(const std::vector<std::chrono::nanoseconds>& arrivals, Ends* ends) {
     for (std::size_t i = next_++; i < arrivals.size(); i = next_++) {
       const auto arrived = start_ + arrivals[i];
@@ -127,7 +127,7 @@ class Sender {
     }
   }
 
-  /// Connection c has requests c, c + connections, ...
+  /// Connection c sends requests c, c + connections, ...
   void Stream(std::size_t c, const std::vector<std::chrono::nanoseconds>& arrivals, Ends* ends) {
     client::SearchStream stream = clients_[c].OpenStream(
         options_.index, search_, {.deadline = options_.time + 2 * options_.deadline});
@@ -150,7 +150,7 @@ class Sender {
       }
       --unanswered;
       const auto took = Clock::now() - (start_ + arrivals[(*next)->id]);
-      // A stream has one deadline; that of a query is ours to keep.
+      // A stream has one deadline; we keep that of each query.
       const bool late = (*next)->answer.ok() && took > options_.deadline;
       ends->Add(late ? absl::StatusCode::kDeadlineExceeded : (*next)->answer.status().code(), took);
     }
@@ -161,22 +161,22 @@ class Sender {
 
   const VectorFile& queries_;
   const LoadOptions& options_;
-  const SearchOptions& search_;
+  const SearchParams& search_;
   std::vector<client::Client> clients_;
   Clock::time_point start_;
   std::atomic<std::size_t> next_{0};
 };
 
-/// A run as a line; once more, if others disturbed it.
+/// Runs once and returns the line. Repeats the run if others disturbed it.
 absl::StatusOr<Json> RunOnce(const VectorFile& queries, const LoadOptions& load,
                              const Json& setting, double rate, int round) {
-  HMANN_ASSIGN_OR_RETURN(SearchOptions search, AskedDials(setting));
+  HMANN_ASSIGN_OR_RETURN(SearchParams search, RequestedParams(setting));
   search.k = load.k;
   for (int attempt = 0;; ++attempt) {
     const MachineLoad machine({load.server_pid});
     HMANN_ASSIGN_OR_RETURN(const Json figures, OfferLoad(queries, load, search, rate));
     OthersShare others = machine.Others();
-    if (load.server_pid == 0) others.busy = 0;  // the server may be one of them
+    if (load.server_pid == 0) others.busy = 0;  // the server may be among the others
     if (!others.quiet() && attempt == 0) continue;
     Json line = {{"kind", "run"},
                  {"system", absl::StrCat(load.index, " at ", load.server)},
@@ -199,7 +199,7 @@ absl::StatusOr<Json> RunOnce(const VectorFile& queries, const LoadOptions& load,
 }  // namespace
 
 absl::StatusOr<Json> OfferLoad(const VectorFile& queries, const LoadOptions& options,
-                               const SearchOptions& search, double rate) {
+                               const SearchParams& search, double rate) {
   if (!(rate > 0 && rate * std::chrono::duration<double>(options.time).count() <= kMostRequests) ||
       options.batch == 0 || options.connections < 1 ||
       options.deadline <= std::chrono::nanoseconds::zero() ||
@@ -218,7 +218,7 @@ absl::StatusOr<Json> OfferLoad(const VectorFile& queries, const LoadOptions& opt
     clients.push_back(std::move(client));
   }
   Sender sender(queries, options, search, std::move(clients));
-  // Whatever every request would end with, the first says.
+  // An error common to all requests shows in the first.
   HMANN_RETURN_IF_ERROR(sender.Send(0, std::chrono::seconds(10)));
   const std::vector<std::chrono::nanoseconds> arrivals = Arrivals(options.time, rate);
   HMANN_ASSIGN_OR_RETURN(const double server_before, CpuSecondsOf(options.server_pid));
@@ -255,7 +255,7 @@ absl::StatusOr<Json> OfferLoad(const VectorFile& queries, const LoadOptions& opt
 
 absl::StatusOr<std::vector<Json>> RunLoad(const LoadOptions& load, Benchmark benchmark,
                                           const Say& say) {
-  const ContestantJob& job = benchmark.job;
+  const BenchmarkData& job = benchmark.job;
   HMANN_ASSIGN_OR_RETURN(VectorFile queries, VectorFile::Open(job.queries));
   HMANN_RETURN_IF_ERROR(queries.FitQueries(queries.dim(), queries.dtype(), "the file itself"));
   benchmark.title = "Load";

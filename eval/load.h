@@ -12,38 +12,41 @@
 
 namespace hmann::eval {
 
-/// What is sent to a server, at times that are given beforehand, whether or not it
+/// The requests to send to a server, at times fixed in advance, whether or not it
 /// answers.
 struct LoadOptions {
   std::string server;  ///< as client::Client::Connect takes it
   std::string index;
   client::ConnectOptions connect;
-  std::vector<double> rates = {100};  ///< requests a second, on the mean; times between are
-                                      ///< exponential
-  Json settings = {Json::object()};   ///< of dials; an array
-  std::uint32_t k = 10;               ///< neighbours of a query
-  std::uint32_t batch = 1;            ///< queries of a request; 1: Search, more: SearchBatch
-  bool stream = false;                ///< SearchStream, one of each connection
-  bool empty = false;                 ///< List instead of searches: what a call costs by itself
-  std::chrono::nanoseconds time = std::chrono::seconds(10);     ///< requests arrive for so long
+  /// Requests per second on average, with exponential intervals.
+  std::vector<double> rates = {100};
+  Json settings = {Json::object()};  ///< of parameters; an array
+  std::uint32_t k = 10;              ///< neighbors per query
+  std::uint32_t batch = 1;           ///< per request; 1: Search; more: SearchBatch
+  bool stream = false;               ///< SearchStream, one per connection
+  bool empty = false;                ///< List calls, to measure a call alone
+  std::chrono::nanoseconds time = std::chrono::seconds(10);     ///< period in which requests arrive
   std::chrono::nanoseconds deadline = std::chrono::seconds(1);  ///< of each, from its arrival
   int connections = 8;
-  int server_pid = 0;  ///< of this machine: its CPU time is measured; 0: it is not
+  int server_pid = 0;  ///< local; its CPU time is measured; 0: not
 };
 
-/// What became of requests at a rate: `offered`, `answered`, `failed` (by code), the time
-/// of those answered from when they arrived, not from when they were sent: one that had
-/// to wait for a free thread here has waited, too (no coordinated omission); CPU time a
-/// request. Queries are taken in turn, the same at every call. Blocks until every request
-/// has ended. Errors: INVALID_ARGUMENT for options that cannot be; NOT_FOUND for a pid of
-/// no process; of the first call, which tells whether the server has the index.
+/// Sends requests at a rate and returns the outcome: `offered`, `answered`, `failed` (by
+/// code), latency of answered requests, and CPU time per request. Latency counts from
+/// arrival, not from sending. So a request that waited here for a free thread includes
+/// that wait (no coordinated omission).
+///
+/// Queries are taken in turn, the same at every call. Blocks until every request has
+/// ended. Errors: INVALID_ARGUMENT for impossible options; NOT_FOUND for a pid without a
+/// process; those of the first call, which checks that the server has the index.
 absl::StatusOr<Json> OfferLoad(const VectorFile& queries, const LoadOptions& options,
-                               const SearchOptions& search, double rate);
+                               const SearchParams& search, double rate);
 
-/// Each setting at each rate, in `rounds` of `benchmark`, of which queries, folder (of
-/// results.jsonl; "": none is written) and cancelled count: a line (results.h) each.
-/// `say` gets a line for the eye after each run. Errors: those of OfferLoad and of files;
-/// INVALID_ARGUMENT naming a key that is no dial; CANCELLED.
+/// Runs each setting at each rate, in the rounds of `benchmark`, and returns one line
+/// (results.h) for each. `benchmark` also gives queries, folder (of results.jsonl; "":
+/// not written) and cancelled. `say` gets a human-readable line after each run. Errors:
+/// those of OfferLoad and of files; INVALID_ARGUMENT naming a key that is no parameter;
+/// CANCELLED.
 absl::StatusOr<std::vector<Json>> RunLoad(const LoadOptions& options, Benchmark benchmark,
                                           const Say& say);
 

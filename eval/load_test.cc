@@ -1,4 +1,4 @@
-// Load on a real server, offered at random times.
+// Offers load to a real server at random times.
 #include "eval/load.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 using server::LoopbackOptions;
 using server::SampleIndex;
 using server::Served;
-using server::SlowDials;
+using server::SlowParams;
 
 using namespace std::chrono_literals;
 
@@ -67,7 +67,7 @@ TEST(LoadTest, CallsThatSearchNothing) {
   LoadOptions options = To(served);
   options.empty = true;
   const auto figures =
-      OfferLoad(Queries(), options, {.k = 1u << 30}, kRate);  // which no search may ask for
+      OfferLoad(Queries(), options, {.k = 1u << 30}, kRate);  // no search may request this k
   ASSERT_TRUE(figures.ok()) << figures.status();
   EXPECT_EQ((*figures)["answered"], (*figures)["offered"]);
 }
@@ -81,7 +81,7 @@ void ExpectSomeLate(bool stream, std::uint32_t batch, double rate) {
   options.stream = stream;
   options.batch = batch;
   options.deadline = 50ms;
-  const auto figures = OfferLoad(Queries(), options, SlowDials(), rate);
+  const auto figures = OfferLoad(Queries(), options, SlowParams(), rate);
   ASSERT_TRUE(figures.ok()) << figures.status();
   std::uint64_t ended = (*figures)["answered"].get<std::uint64_t>();
   EXPECT_LT(ended, (*figures)["offered"].get<std::uint64_t>());
@@ -99,7 +99,7 @@ TEST(LoadTest, EverySettingRateAndRoundIsALine) {
   LoadOptions options = To(served);
   options.time = 300ms;
   options.rates = {100, 200};
-  options.settings = {{{"walk", "best-first"}, {"ef_l0", 10}}, Json::object()};
+  options.settings = {{{"mode", "graph"}, {"ef_l0", 10}}, Json::object()};
   Benchmark benchmark;
   benchmark.job.queries = "datasets/sample/query.u8bin";
   benchmark.rounds = 2;
@@ -122,13 +122,13 @@ TEST(LoadTest, EverySettingRateAndRoundIsALine) {
   std::ostringstream table;
   PrintTables(figures, table);
   EXPECT_THAT(table.str(), testing::HasSubstr("queries per second"));
-  options.settings = {{{"colour", 1}}};
-  EXPECT_THAT(std::string(run().status().message()), testing::HasSubstr("colour"));
+  options.settings = {{{"color", 1}}};
+  EXPECT_THAT(std::string(run().status().message()), testing::HasSubstr("color"));
 }
 
 TEST(LoadTest, WhatCannotBeIsNamed) {
   const Served served(LoopbackOptions({{"sift", SampleIndex()}}));
-  const auto code = [&](auto change, const SearchOptions& search = {}, double rate = kRate) {
+  const auto code = [&](auto change, const SearchParams& search = {}, double rate = kRate) {
     LoadOptions options = To(served);
     change(options);
     return OfferLoad(Queries(), options, search, rate).status().code();

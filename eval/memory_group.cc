@@ -34,7 +34,7 @@ struct Parent {
   int version = 0;
 };
 
-/// Files of the kernel take a value in one write.
+/// Kernel files take a value in a single write.
 absl::Status WriteValue(const std::string& path, const std::string& value) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoError(errno, "open", path);
@@ -58,8 +58,8 @@ bool HasWord(const std::string& path, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Folders below which a group may be made, the best first: our own cgroup (as far as a
-/// container sees it), and under v2 those above it.
+/// Folders below which a group may be created, the best first: our own cgroup (as seen in
+/// a container), and under v2 its ancestors.
 std::vector<Parent> FindParents(const std::string& root) {
   std::vector<Parent> parents;
   std::error_code ignored;
@@ -75,7 +75,7 @@ std::vector<Parent> FindParents(const std::string& root) {
   return parents;
 }
 
-/// Removes groups whose maker is gone.
+/// Removes groups whose creator is gone.
 void RemoveLeftOver(const std::string& parent) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, ignored)) {
@@ -132,8 +132,8 @@ absl::Status MemoryGroup::Limit(std::uint64_t bytes) {
   const std::string text = absl::StrCat(bytes);
   if (version_ == 2) {
     HMANN_RETURN_IF_ERROR(WriteValue(folder_ + "/memory.max", text));
-    // Both are there only where the kernel accounts for swap; without swap they are not
-    // needed.
+    // Both files exist only if the kernel accounts for swap. Without swap they are
+    // unnecessary.
     (void)WriteValue(folder_ + "/memory.swap.max", "0");
   } else {
     HMANN_RETURN_IF_ERROR(WriteValue(folder_ + "/memory.limit_in_bytes", text));

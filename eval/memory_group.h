@@ -9,25 +9,26 @@
 
 namespace hmann::eval {
 
-/// What the programs in a memory cgroup have taken.
+/// The memory that the programs in a cgroup have taken.
 struct MemoryUse {
-  std::uint64_t peak_bytes =
-      0;  ///< highest charge so far, page cache included; 0 where the kernel does not tell
-  std::uint64_t anonymous_bytes = 0;  ///< now: memory that is no file's
+  /// Highest charge so far, page cache included. 0 if the kernel does not report it.
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t anonymous_bytes = 0;  ///< now: memory not backed by files
   std::uint64_t out_of_memory_kills = 0;
 };
 
-/// A memory cgroup of our own: who starts in it gets so many bytes and no swap, his page
-/// cache included. Made below the cgroup that we are in (cgroup v1 with a memory
-/// controller, or cgroup v2; there beside it where ours may have no children). Move-only.
+/// Our own memory cgroup. A program that starts in it gets this many bytes, its page
+/// cache included, and no swap. The group is created below our current cgroup (cgroup v1
+/// with a memory controller, or cgroup v2). With v2 it becomes a sibling if our cgroup
+/// may have no children. Move-only.
 ///
-/// The destructor ends what still runs in it and removes it. Those that a killed run has
-/// left behind are removed by the next Create.
+/// The destructor kills what still runs in the group and removes it. The next Create
+/// removes groups that a killed run has left behind.
 class MemoryGroup {
  public:
-  /// `name` tells groups of this process apart. Errors: FAILED_PRECONDITION saying what
-  /// was tried and what would help; INVALID_ARGUMENT for a limit below 1 MiB. `root`: as
-  /// CgroupFolders has it.
+  /// `name` tells groups of this process apart. `root`: as for CgroupFolders. Errors:
+  /// FAILED_PRECONDITION saying what was tried and what would help; INVALID_ARGUMENT for
+  /// a limit below 1 MiB.
   static absl::StatusOr<MemoryGroup> Create(const std::string& name, std::uint64_t limit_bytes,
                                             const std::string& root = "");
   MemoryGroup(MemoryGroup&& other) noexcept { *this = std::move(other); }
@@ -35,10 +36,10 @@ class MemoryGroup {
   ~MemoryGroup();
 
   int version() const { return version_; }  ///< of cgroups: 1 or 2
-  /// "0" written here moves the writer in.
+  /// Writing "0" to this file moves the writer into the group.
   std::string procs() const { return folder_ + "/cgroup.procs"; }
   std::uint64_t limit_bytes() const { return limit_bytes_; }
-  /// Errors: those of the kernel, which may refuse to go below what is in use.
+  /// Errors: those of the kernel, which may refuse to go below the current use.
   absl::Status Limit(std::uint64_t bytes);
   MemoryUse Use() const;
 

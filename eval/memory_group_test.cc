@@ -1,5 +1,5 @@
-// Where a memory cgroup is looked for: on the files of several kinds of machine. What it
-// does: memory_limit_test, as root.
+// Where a memory cgroup is searched for, tested on the files of several kinds of machine.
+// memory_limit_test covers its effect, as root.
 #include "eval/memory_group.h"
 
 #include <gmock/gmock.h>
@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// A machine of plain files: the kernel does not fill a new folder, so that what is asked
-/// of it shows in the errors.
+/// A machine of plain files. The kernel does not fill a new folder, so the errors show
+/// what the code requests of it.
 class MemoryGroups : public testing::Test {
  protected:
   void SetUp() override {
@@ -36,7 +36,7 @@ class MemoryGroups : public testing::Test {
   std::string Error() {
     return std::string(MemoryGroup::Create("x", 64_MiB, root_).status().message());
   }
-  /// The folder of the group that would be made.
+  /// The folder of the group that would be created.
   std::string Group(const std::string& parent) {
     return absl::StrCat(root_, parent, "/hmann-eval.", ::getpid(), ".x");
   }

@@ -1,4 +1,4 @@
-// A real memory cgroup with real programs in it. Skipped where none can be made.
+// A real memory cgroup with real programs in it. Skipped if none can be created.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

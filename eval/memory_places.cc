@@ -14,7 +14,7 @@
 namespace hmann::eval {
 namespace {
 
-/// Bytes of the pool of huge pages that a process holds: no memory cgroup counts them.
+/// Bytes of the huge page pool that a process holds; no memory cgroup counts them.
 std::uint64_t HugePoolBytes(pid_t pid) {
   return ReadKey(absl::StrCat("/proc/", pid, "/status"), "HugetlbPages:") * 1024;
 }
@@ -23,7 +23,7 @@ std::uint64_t HugePoolBytes(pid_t pid) {
 
 absl::StatusOr<MemoryPlaces> MemoryPlaces::Make(Benchmark* benchmark, const Say& say) {
   MemoryPlaces places;
-  // Before hours of building: whether there can be a limit at all.
+  // Checks before hours of building that a limit is possible at all.
   HMANN_RETURN_IF_ERROR(MemoryGroup::Create("probe", 64_MiB).status());
   HMANN_RETURN_IF_ERROR(places.BuildIndexes(*benchmark, say));
   std::uint64_t& limit = *benchmark->memory_limit;
@@ -31,10 +31,10 @@ absl::StatusOr<MemoryPlaces> MemoryPlaces::Make(Benchmark* benchmark, const Say&
   const std::string first = places.memory_[0]["index_file"].get<std::string>();
   say(absl::StrCat("drive: random 4 KiB reads of ", first));
   HMANN_ASSIGN_OR_RETURN(const Json drive, MeasureDrive(first, benchmark->job.folder));
-  places.device_ = {{"kind", "device"}, {"system", benchmark->contestants[0].name}};
+  places.device_ = {{"kind", "device"}, {"system", benchmark->systems[0].name}};
   places.device_.update(drive);
-  for (std::size_t c = 0; c < benchmark->contestants.size(); ++c) {
-    ContestantSpec& spec = benchmark->contestants[c];
+  for (std::size_t c = 0; c < benchmark->systems.size(); ++c) {
+    SystemSpec& spec = benchmark->systems[c];
     HMANN_ASSIGN_OR_RETURN(MemoryGroup group, MemoryGroup::Create(absl::StrCat(c), limit));
     spec.memory_group = group.procs();
     places.groups_.push_back(std::move(group));
@@ -48,26 +48,26 @@ absl::StatusOr<MemoryPlaces> MemoryPlaces::Make(Benchmark* benchmark, const Say&
     if (left > 0.01) {
       say(
           absl::StrFormat("%s: %.0f %% of its file stay in the page cache, on another's account: "
-                          "somebody has it open",
+                          "another process has it open",
                           spec.name, 100 * left));
     }
   }
-  say(absl::StrFormat("memory: %s for each contestant, page cache included, no swap (cgroup v%d)",
+  say(absl::StrFormat("memory: %s for each system, page cache included, no swap (cgroup v%d)",
                       FormatSize(limit), places.groups_[0].version()));
   return places;
 }
 
 absl::Status MemoryPlaces::BuildIndexes(const Benchmark& benchmark, const Say& say) {
-  for (const ContestantSpec& spec : benchmark.contestants) {
+  for (const SystemSpec& spec : benchmark.systems) {
     say(absl::StrCat(spec.name, ": building its index, without a limit, or finding it"));
-    HMANN_ASSIGN_OR_RETURN(Contestant contestant, Contestant::Start(spec, benchmark.job));
-    const std::string file = contestant.ready()["index_file"].get<std::string>();
+    HMANN_ASSIGN_OR_RETURN(System system, System::Start(spec, benchmark.job));
+    const std::string file = system.ready()["index_file"].get<std::string>();
     std::error_code error;
     const std::uint64_t bytes = file.empty() ? 0 : std::filesystem::file_size(file, error);
     if (error) return ErrnoError(error.value(), "stat", file);
     if (bytes == 0)
-      return FailedPrecondition("contestant ", spec.name, ": expected 'index_file', found none");
-    HMANN_RETURN_IF_ERROR(contestant.Stop());
+      return FailedPrecondition("system ", spec.name, ": expected 'index_file', found none");
+    HMANN_RETURN_IF_ERROR(system.Stop());
     memory_.push_back({{"system", spec.name}, {"index_file", file}, {"index_file_bytes", bytes}});
   }
   return absl::OkStatus();

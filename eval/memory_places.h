@@ -1,4 +1,4 @@
-/// Memory cgroups for the contestants of a benchmark.
+/// Memory cgroups for the systems of a benchmark.
 #pragma once
 
 #include <vector>
@@ -10,30 +10,29 @@
 
 namespace hmann::eval {
 
-/// As it is made: no limits.
+/// Default-constructed: no limits.
 class MemoryPlaces {
  public:
-  /// Builds what is not kept yet, a program each, without a limit, and measures the drive
-  /// through the first index's file; empties the page cache of all files, and makes a
-  /// cgroup for each contestant, which `benchmark` is told. The limit, where it is 0, is
-  /// filled in.
+  /// Builds the missing indexes without a limit, one program each, and measures the drive
+  /// through the first index's file. Then drops all files from the page cache, creates a
+  /// cgroup per system, and enters the groups in `benchmark`. Fills in a limit of 0.
   static absl::StatusOr<MemoryPlaces> Make(Benchmark* benchmark, const Say& say);
 
   /// The "device" line; null without limits.
   const Json& device() const { return device_; }
-  /// Contestant c has loaded its index. What it takes from the machine's pool of huge
-  /// pages comes off its limit. Errors: RESOURCE_EXHAUSTED.
+  /// System c has loaded its index. The huge pages that it takes from the machine's pool
+  /// are subtracted from its limit. Errors: RESOURCE_EXHAUSTED.
   absl::Status Loaded(std::size_t c, pid_t pid, const Say& say);
-  /// "memory" lines: what each had, and took at its highest.
+  /// "memory" lines: each system's limit and peak use.
   std::vector<Json> Used() const;
-  /// Says of an error whose memory was too small.
+  /// Adds to an error that the memory was too small, if it was.
   absl::Status Explain(const absl::Status& status) const;
 
  private:
   absl::Status BuildIndexes(const Benchmark& benchmark, const Say& say);
 
   Json device_;
-  std::vector<Json> memory_;  ///< by contestant
+  std::vector<Json> memory_;  ///< by system
   std::vector<MemoryGroup> groups_;
 };
 

@@ -29,7 +29,8 @@ absl::StatusOr<double> ShareInPageCache(const std::string& path) {
 absl::StatusOr<double> DropFromPageCache(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoError(errno, "open", path);
-  const int synced = ::fdatasync(fd) == 0 ? 0 : errno;  // what is not on the disk yet stays
+  const int synced = ::fdatasync(fd) == 0 ? 0 : errno;  // the kernel does not drop dirty
+                                                        // pages
   const int dropped = ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   ::close(fd);
   if (synced != 0) return ErrnoError(synced, "fdatasync", path);

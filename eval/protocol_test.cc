@@ -1,4 +1,4 @@
-// Our side of adapters/PROTOCOL.md: foreign rivals, and those that die, hang, or talk
+// Our side of adapters/PROTOCOL.md: foreign baselines, and those that die, hang, or print
 // nonsense.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "eval/contestant.h"
-#include "eval/own_contestants.h"
-#include "eval/testing/contestant_test.h"
+#include "eval/builtin_systems.h"
+#include "eval/system.h"
+#include "eval/testing/system_test.h"
 
 namespace hmann::eval {
 namespace {
@@ -22,22 +22,22 @@ using testing::HasSubstr;
 
 constexpr const char* kReady = R"(echo '{"ready": "r", "build_seconds": 1, "index_bytes": 1}'; )";
 
-class Protocol : public ContestantTest {
+class Protocol : public SystemTest {
  protected:
-  /// A rival in a few lines of shell.
-  ContestantSpec Shell(const std::string& script) {
-    ContestantSpec spec;
-    spec.name = "rival";
+  /// A baseline in a few lines of shell.
+  SystemSpec Shell(const std::string& script) {
+    SystemSpec spec;
+    spec.name = "baseline";
     spec.command = {"/bin/sh", "-c", script, "sh"};
     spec.settings = Json::array({Json::object()});
     return spec;
   }
 
-  /// The error of a rival that fails at its start or, started, in its first run.
+  /// The error of a baseline that fails at its start or in its first run.
   absl::Status FailureOf(const std::string& script) {
-    absl::StatusOr<Contestant> contestant = Contestant::Start(Shell(script), job_);
-    if (!contestant.ok()) return contestant.status();
-    return contestant->Run(Json::object(), false).status();
+    absl::StatusOr<System> system = System::Start(Shell(script), job_);
+    if (!system.ok()) return system.status();
+    return system->Run(Json::object(), false).status();
   }
 };
 
@@ -49,27 +49,27 @@ TEST_F(Protocol, LatenciesThatAreNoneAreNamed) {
 }
 
 TEST_F(Protocol, AForeignCommandGetsTheArguments) {
-  const std::string program = folder_ + "/rival.sh";
+  const std::string program = folder_ + "/baseline.sh";
   std::ofstream(program)
       << R"(echo "{\"ready\": \"$1 $*\", \"build_seconds\": 1, \"index_bytes\": 1, \"settings\": [{\"a\": 1}]}"; cat > /dev/null)";
-  absl::StatusOr<ContestantSpec> spec =
-      ForeignContestant(absl::StrCat("mine=sh ", program, " --own 'two words'"));
+  absl::StatusOr<SystemSpec> spec =
+      ForeignSystem(absl::StrCat("mine=sh ", program, " --own 'two words'"));
   ASSERT_TRUE(spec.ok());
-  absl::StatusOr<Contestant> contestant = Contestant::Start(*spec, job_);
-  ASSERT_TRUE(contestant.ok()) << contestant.status();
-  EXPECT_EQ(contestant->name(), "mine");
-  EXPECT_THAT(contestant->ready()["library"].get<std::string>(),
+  absl::StatusOr<System> system = System::Start(*spec, job_);
+  ASSERT_TRUE(system.ok()) << system.status();
+  EXPECT_EQ(system->name(), "mine");
+  EXPECT_THAT(system->ready()["library"].get<std::string>(),
               AllOf(HasSubstr("--own two words --base datasets/sample/base.u8bin"),
                     HasSubstr("--metric l2"), HasSubstr("--k 10")));
-  EXPECT_TRUE(contestant->Stop().ok());
-  EXPECT_FALSE(ForeignContestant("no command").ok());
-  EXPECT_FALSE(ForeignContestant("=x").ok());
+  EXPECT_TRUE(system->Stop().ok());
+  EXPECT_FALSE(ForeignSystem("no command").ok());
+  EXPECT_FALSE(ForeignSystem("=x").ok());
 }
 
 TEST_F(Protocol, DyingIsNamed) {
   EXPECT_THAT(
       std::string(FailureOf("echo 'out of luck' >&2; exit 3").message()),
-      AllOf(HasSubstr("contestant rival: it ended with exit code 3"), HasSubstr("| out of luck")));
+      AllOf(HasSubstr("system baseline: it ended with exit code 3"), HasSubstr("| out of luck")));
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; kill -SEGV $$")).message()),
               HasSubstr("signal 11 (Segmentation fault)"));
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "exit 0")).message()),
@@ -79,12 +79,12 @@ TEST_F(Protocol, DyingIsNamed) {
 }
 
 TEST_F(Protocol, AProgramThatDoesNotExistIsNamed) {
-  ContestantSpec spec;
+  SystemSpec spec;
   spec.name = "ghost";
   spec.command = {folder_ + "/ghost"};
   EXPECT_THAT(
-      std::string(Contestant::Start(spec, job_).status().message()),
-      AllOf(HasSubstr("contestant ghost: it ended with exit code 127"), HasSubstr("No such file")));
+      std::string(System::Start(spec, job_).status().message()),
+      AllOf(HasSubstr("system ghost: it ended with exit code 127"), HasSubstr("No such file")));
 }
 
 TEST_F(Protocol, HangingIsNamedAndEnds) {
@@ -92,7 +92,7 @@ TEST_F(Protocol, HangingIsNamedAndEnds) {
   const auto start = std::chrono::steady_clock::now();
   const absl::Status building = FailureOf("sleep 600");
   EXPECT_EQ(building.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(building.message()), HasSubstr("contestant rival: it was silent for"));
+  EXPECT_THAT(std::string(building.message()), HasSubstr("system baseline: it was silent for"));
   EXPECT_EQ(FailureOf(absl::StrCat(kReady, "read line; sleep 600")).code(),
             absl::StatusCode::kDeadlineExceeded);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60))
@@ -103,11 +103,11 @@ TEST_F(Protocol, AKilledContestantTakesItsChildrenAlong) {
   const std::string file = folder_ + "/pid";
   job_.build_timeout = milliseconds(300);
   EXPECT_FALSE(
-      Contestant::Start(Shell(absl::StrCat("sleep 600 & echo $! > ", file, "; wait")), job_).ok());
+      System::Start(Shell(absl::StrCat("sleep 600 & echo $! > ", file, "; wait")), job_).ok());
   pid_t pid = 0;
   std::ifstream(file) >> pid;
   ASSERT_GT(pid, 1);
-  // Killed, though whoever inherits it may need a moment to reap it.
+  // It was killed, but the process that inherits it may need a moment to reap it.
   bool gone = false;
   for (int i = 0; i < 500 && !gone; ++i) {
     std::string state;
@@ -136,10 +136,10 @@ TEST_F(Protocol, GarbageIsNamed) {
 }
 
 TEST_F(Protocol, WrongAnswersAreNamed) {
-  const std::string answers = folder_ + "/rival.answers.ibin";
+  const std::string answers = folder_ + "/baseline.answers.ibin";
   const std::string says = R"(echo '{"seconds": 1, "cpu_seconds": 1}'; cat > /dev/null)";
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; ", says)).message()),
-              AllOf(HasSubstr("rival.answers.ibin"), HasSubstr("No such file")));
+              AllOf(HasSubstr("baseline.answers.ibin"), HasSubstr("No such file")));
   EXPECT_THAT(std::string(FailureOf(absl::StrCat(kReady, "read line; printf 12345678 > ", answers,
                                                  "; ", says))
                               .message()),
@@ -160,14 +160,14 @@ TEST_F(Protocol, WrongAnswersAreNamed) {
           FailureOf(
               absl::StrCat(kReady, R"(read line; echo '{"error": "no luck"}'; cat > /dev/null)"))
               .message()),
-      HasSubstr("contestant rival: no luck"));
+      HasSubstr("system baseline: no luck"));
 }
 
 TEST_F(Protocol, LeavingWithAnotherCodeThanZeroIsAnError) {
-  absl::StatusOr<Contestant> contestant =
-      Contestant::Start(Shell(absl::StrCat(kReady, "cat > /dev/null; exit 5")), job_);
-  ASSERT_TRUE(contestant.ok()) << contestant.status();
-  EXPECT_THAT(std::string(contestant->Stop().message()), HasSubstr("exit code 5"));
+  absl::StatusOr<System> system =
+      System::Start(Shell(absl::StrCat(kReady, "cat > /dev/null; exit 5")), job_);
+  ASSERT_TRUE(system.ok()) << system.status();
+  EXPECT_THAT(std::string(system->Stop().message()), HasSubstr("exit code 5"));
 }
 
 TEST_F(Protocol, CancellingEndsTheWait) {

@@ -21,7 +21,7 @@ std::string OneLine(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// What a system did, by setting.
+/// The runs of a system, by setting.
 struct SystemRuns {
   Json line;
   std::vector<SettingRuns> settings;
@@ -45,7 +45,7 @@ void AddRun(const Json& line, SettingRuns* runs) {
   }
 }
 
-/// A curve of a system in each shape that its settings have.
+/// Adds a curve of a system for each shape that its settings have.
 void AddCurves(const SystemRuns& system, const Json& spec, bool shaped,
                std::vector<Curve>* curves) {
   std::vector<Curve> of_spec;

@@ -10,12 +10,12 @@ namespace hmann::eval {
 namespace {
 
 constexpr double kBlockBytes = 4096;
-/// A counter that stayed at 0 is as little as a log can tell.
+/// Stands in for a counter of 0, which has no logarithm.
 constexpr double kNothing = 1e-8;
 
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-/// Lines of one kind.
+/// The lines of one kind.
 std::vector<const Json*> Of(const std::vector<Json>& lines, const char* kind) {
   std::vector<const Json*> found;
   for (const Json& line : lines)
@@ -30,7 +30,7 @@ double MostIops(const std::vector<const Json*>& devices) {
   return most;
 }
 
-/// All curves read, and what they are held against.
+/// Reads all curves, and finds the curves that they are compared with.
 class Reader {
  public:
   explicit Reader(const std::vector<Json>& lines)
@@ -41,7 +41,7 @@ class Reader {
     for (const Curve& curve : curves_) readers_.emplace_back(curve, reading_);
   }
 
-  Json Contestants() const {
+  Json Systems() const {
     Json rows = Json::array();
     for (const CurveReader& reader : readers_) rows.push_back(Row(reader));
     return rows;
@@ -55,7 +55,7 @@ class Reader {
       for (const Json& target : head_["targets"]) {
         const auto ratio = reader.RatioTo(*first, target.get<double>());
         if (!ratio) continue;
-        noise.push_back({{"contestant", reader.curve().label},
+        noise.push_back({{"system", reader.curve().label},
                          {"recall", target},
                          {"ratio", ratio->median},
                          {"ratio_mad", ratio->mad}});
@@ -65,8 +65,8 @@ class Reader {
   }
 
  private:
-  /// The curve that `curve` is held against: over the same data, of as many threads, and
-  /// of as many queries in flight or one at a time. nullptr: none.
+  /// The curve that `curve` is compared with: over the same data, with as many threads,
+  /// and with as many queries in flight or one at a time. nullptr: none.
   const CurveReader* Beside(const Curve& curve, const std::string& as) const {
     const Json& beside = curve.spec["beside"];
     const std::string name = beside.contains(as) ? beside[as].get<std::string>()
@@ -84,7 +84,7 @@ class Reader {
     return found;
   }
 
-  /// What memory or drive allow by themselves.
+  /// The limit of memory or drive alone.
   std::optional<double> LimitQps(const CurveReader& reader, double target) const {
     const Curve& curve = reader.curve();
     const RunShape& shape = curve.shape;
@@ -92,13 +92,13 @@ class Reader {
     const std::string slow = place.value("slow", std::string());
     if (slow.starts_with("nvme")) {
       const auto reads = reader.ValueAt("io_reads", target),
-                 rounds = reader.ValueAt("rounds", target);
+                 hops = reader.ValueAt("hops", target);
       for (const Json* device : Of(lines_, "device")) {
         if ((*device)["data"] != curve.system["data"] ||
             (*device)["system"] != curve.system.value("device", (*device)["system"]))
           continue;
-        if (reads && rounds)
-          return DriveLimitQps((*device)["depths"], *reads, *rounds,
+        if (reads && hops)
+          return DriveLimitQps((*device)["depths"], *reads, *hops,
                                shape.threads * shape.in_flight);
       }
       return std::nullopt;
@@ -127,8 +127,8 @@ class Reader {
       told[key] = ratio ? Json(ratio->median) : Json();
       told[absl::StrCat(key, "_mad")] = ratio ? Json(ratio->mad) : Json();
     }
-    for (const char* name : {"mean_us", "p99_us", "cpu_us", "distances", "estimates", "slow_reads",
-                             "slow_bytes", "rounds", "io_reads", "lines"}) {
+    for (const char* name : {"mean_us", "p99_us", "cpu_us", "distances", "estimates", "node_reads",
+                             "node_bytes", "hops", "io_reads", "lines"}) {
       const std::optional<double> value = reader.ValueAt(name, target);
       told[name] = value ? Json(*value <= kNothing ? 0.0 : *value) : Json();
     }
@@ -181,7 +181,7 @@ class Reader {
   std::vector<CurveReader> readers_;
 };
 
-/// How much others had of the machine.
+/// The share of the machine that other processes took.
 Json QuietOf(const std::vector<Json>& lines) {
   int runs = 0, noisy = 0;
   std::vector<double> busy, steal;
@@ -209,10 +209,10 @@ Json WithoutKind(const Json& line) {
 Json FiguresOf(const std::vector<Json>& lines) {
   const Reader reader(lines);
   Json figures = WithoutKind(lines[0]);
-  const Json rows = reader.Contestants();
+  const Json rows = reader.Systems();
   const auto is_reference = [&](const Json& row) { return row["curve"] == figures["reference"]; };
   if (std::none_of(rows.begin(), rows.end(), is_reference)) figures["reference"] = nullptr;
-  figures["contestants"] = rows;
+  figures["systems"] = rows;
   figures["noise"] = reader.Noise();
   figures["quiet"] = QuietOf(lines);
   const std::vector<const Json*> dram = Of(lines, "dram"), devices = Of(lines, "device"),
@@ -223,7 +223,7 @@ Json FiguresOf(const std::vector<Json>& lines) {
     disk = {{"most_iops", MostIops(devices)}, {"measured", Json::array()}};
     for (const Json* device : devices) disk["measured"].push_back(WithoutKind(*device));
     for (const Json* memory : Of(lines, "memory"))
-      disk["memory"]["contestants"].push_back(WithoutKind(*memory));
+      disk["memory"]["systems"].push_back(WithoutKind(*memory));
   }
   for (const Json* size : sizes) figures["sizes"].push_back(WithoutKind(*size));
   for (const Json* run : Of(lines, "run"))

@@ -21,14 +21,14 @@ std::string Text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// Shares, times and sizes are told by the ends of their names.
+/// The end of its name tells shares, times and sizes apart.
 std::string Shown(const std::string& key, const Json& value) {
   if (!value.is_number()) return Text(value);
   const auto number = value.get<double>();
   if (key.starts_with("of_") || key.ends_with("_share"))
     return absl::StrFormat("%.0f %%", 100 * number);
   if (key.ends_with("_seconds")) return FormatDuration(number);
-  if (key.ends_with("_bytes") && key != "slow_bytes") return FormatSize(value.get<std::uint64_t>());
+  if (key.ends_with("_bytes") && key != "node_bytes") return FormatSize(value.get<std::uint64_t>());
   return Number(number);
 }
 
@@ -36,7 +36,7 @@ using Keys = std::vector<std::string>;
 const Keys kTarget = {
     "vectors",     "fast_a_vector",      "qps",        "qps_mad", "ratio",    "ratio_mad",
     "of_all_dram", "of_without_latency", "mean_us",    "p99_us",  "cpu_us",   "distances",
-    "estimates",   "slow_reads",         "slow_bytes", "rounds",  "io_reads", "blocks",
+    "estimates",   "node_reads",         "node_bytes", "hops",    "io_reads", "blocks",
     "lines",       "of_limit",           "disk_share"};
 const Keys kBuild = {
     "vectors",    "library",     "build_seconds", "build_cpu_seconds", "peak_anonymous_bytes",
@@ -47,7 +47,7 @@ const Keys kLoad = {
     "round",  "rate",   "batch",   "offered", "answered",      "queries_per_second", "p50_us",
     "p90_us", "p99_us", "p999_us", "max_us",  "client_cpu_us", "server_cpu_us",      "failed"};
 
-/// A line a row: its `name`, and the columns that say something in any row.
+/// One line per row: its `name`, and the columns that have a value in any row.
 void Print(const std::string& title, const std::vector<Json>& rows, const Keys& keys,
            std::ostream& out) {
   std::vector<std::vector<std::string>> cells = {{title}};
@@ -73,15 +73,15 @@ void Print(const std::string& title, const std::vector<Json>& rows, const Keys& 
   }
 }
 
-/// What stands in a table: each curve, and each walk of those that have several.
+/// The rows of a table: each curve, and each mode of those that have several.
 std::vector<Json> RowsOf(const Json& figures) {
   std::vector<Json> rows;
-  for (const Json& row : figures["contestants"]) {
+  for (const Json& row : figures["systems"]) {
     if (row["aside"].get<bool>() && row["kind"] != "measured") continue;
     rows.push_back(row);
     rows.back().erase("points");
-    if (row["made_up"].get<bool>())
-      rows.back()["name"] = absl::StrCat(Text(row["name"]), ", made up");
+    if (row["synthetic"].get<bool>())
+      rows.back()["name"] = absl::StrCat(Text(row["name"]), ", synthetic");
     if (figures.contains("sizes")) rows.back()["vectors"] = row["data"];
     if (row["fast_bytes"].is_number())
       rows.back()["fast_a_vector"] = row["fast_bytes"].get<double>() / row["data"].get<double>();
@@ -89,14 +89,14 @@ std::vector<Json> RowsOf(const Json& figures) {
   return rows;
 }
 
-/// With another key as the name.
+/// The rows with another key as the name.
 std::vector<Json> Named(const Json& rows, const char* key) {
   std::vector<Json> named(rows.begin(), rows.end());
   for (Json& row : named) row["name"] = row[key];
   return named;
 }
 
-void PrintContestants(const Json& figures, std::ostream& out) {
+void PrintSystems(const Json& figures, std::ostream& out) {
   const Json& data = figures["data"];
   out << absl::StrFormat(
       "%s: %d x %s, %s; k = %d; median of %d round%s, %s time, %s; x: times %s\n",
@@ -132,8 +132,8 @@ void PrintContestants(const Json& figures, std::ostream& out) {
 
 void PrintQuiet(const Json& figures, std::ostream& out) {
   for (const Json& at : figures["noise"]) {
-    out << absl::StrFormat("  noise: %s beside itself at %g: ratio %.3f +-%.3f\n",
-                           at["contestant"].get<std::string>(), at["recall"].get<double>(),
+    out << absl::StrFormat("  noise: %s relative to itself at %g: ratio %.3f +-%.3f\n",
+                           at["system"].get<std::string>(), at["recall"].get<double>(),
                            at["ratio"].get<double>(), at["ratio_mad"].get<double>());
   }
   const Json& quiet = figures["quiet"];
@@ -153,7 +153,7 @@ void PrintQuiet(const Json& figures, std::ostream& out) {
 }  // namespace
 
 void PrintTables(const Json& figures, std::ostream& out) {
-  if (!figures["contestants"].empty()) PrintContestants(figures, out);
+  if (!figures["systems"].empty()) PrintSystems(figures, out);
   if (figures.contains("disk")) {
     const Json& disk = figures["disk"];
     for (const Json& measured : disk["measured"]) {
@@ -162,7 +162,7 @@ void PrintTables(const Json& figures, std::ostream& out) {
       Print("the disk by itself, 4 KiB reads at random", depths, kDepth, out);
     }
     if (disk.contains("memory"))
-      Print("page cache included, no swap", Named(disk["memory"]["contestants"], "system"), kMemory,
+      Print("page cache included, no swap", Named(disk["memory"]["systems"], "system"), kMemory,
             out);
   }
   if (figures.contains("load")) Print("load", Named(figures["load"], "system"), kLoad, out);

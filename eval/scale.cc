@@ -9,8 +9,8 @@
 #include "datasets/toolbox/resample.h"
 #include "datasets/vector_file.h"
 #include "eval/adapters/build_cache.h"
+#include "eval/builtin_systems.h"
 #include "eval/hardware_limit.h"
-#include "eval/own_contestants.h"
 #include "eval/results.h"
 #include "eval/structure.h"
 #include "hmann/tier.h"
@@ -25,9 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Base and queries of the held-out rows, of the same near rows; each is written whole or
-/// not at all, the queries last.
-absl::Status MakeUp(const ContestantJob& job, const VectorFile& real, std::uint64_t n,
+/// Creates synthetic base and held-out query vectors from the same near rows. Each file
+/// is written completely or not at all, the queries last.
+absl::Status MakeUp(const BenchmarkData& job, const VectorFile& real, std::uint64_t n,
                     std::uint64_t query_count, Progress& progress) {
   std::error_code ignored;
   if (fs::exists(job.queries, ignored)) return absl::OkStatus();
@@ -47,7 +47,7 @@ absl::Status MakeUp(const ContestantJob& job, const VectorFile& real, std::uint6
   return Resample(real, near, resample, job.queries, progress);
 }
 
-/// The lines of a benchmark that was run before; {}: it was not, or it was another.
+/// The lines of a benchmark that ran before. {}: it did not run, or it was another one.
 std::vector<Json> DoneBefore(const Benchmark& benchmark) {
   absl::StatusOr<std::vector<Json>> lines = ReadResults(benchmark.job.folder + "/results.jsonl");
   if (!lines.ok()) return {};
@@ -64,19 +64,19 @@ class Scale {
 
   /// Adds the lines of a size.
   absl::Status Size(std::uint64_t n, std::vector<Json>* lines) const {
-    const bool made_up = n > real_.n();
+    const bool synthetic = n > real_.n();
     lines->push_back(
-        {{"kind", "data"}, {"data", n}, {"made_up", made_up}, {"queries", query_count_}});
+        {{"kind", "data"}, {"data", n}, {"synthetic", synthetic}, {"queries", query_count_}});
     std::string work;
     for (const double bytes : options_.fast_bytes) {
       for (const std::string& tier : options_.tiers) {
         HMANN_ASSIGN_OR_RETURN(const Benchmark benchmark, Part(n, bytes, tier));
         work = benchmark.job.work;
         std::vector<Json> of_part = DoneBefore(benchmark);
-        say_(absl::StrFormat("%d vectors%s, %g bytes, %s%s", n, made_up ? ", made up" : "", bytes,
-                             tier, of_part.empty() ? "" : ": done before"));
+        say_(absl::StrFormat("%d vectors%s, %g bytes, %s%s", n, synthetic ? ", synthetic" : "",
+                             bytes, tier, of_part.empty() ? "" : ": done before"));
         if (of_part.empty()) {
-          if (made_up)
+          if (synthetic)
             HMANN_RETURN_IF_ERROR(MakeUp(benchmark.job, real_, n, query_count_, progress_));
           HMANN_ASSIGN_OR_RETURN(of_part, RunBenchmark(benchmark, progress_, say_));
         }
@@ -91,7 +91,7 @@ class Scale {
  private:
   absl::StatusOr<Benchmark> Part(std::uint64_t n, double bytes, const std::string& tier) const {
     Benchmark part = options_.each;
-    ContestantJob& job = part.job;
+    BenchmarkData& job = part.job;
     const std::string folder = absl::StrCat(job.folder, "/size-", n);
     job.folder = absl::StrFormat("%s/%g-%s", folder, bytes, FileName(tier));
     job.work = folder + "/work";
@@ -101,8 +101,8 @@ class Scale {
                     {"k", job.k},
                     {"metric", std::string(Name(job.metric))},
                     {"build_memory", options_.build_memory}};
-    part.made_up = n > real_.n();
-    if (part.made_up) {
+    part.synthetic = n > real_.n();
+    if (part.synthetic) {
       const std::string suffix =
           real_.dtype() == DType::kF32 ? ".fbin" : absl::StrFormat(".%sbin", Name(real_.dtype()));
       job.base = job.work + "/base" + suffix;
@@ -110,14 +110,13 @@ class Scale {
     }
     job.rows = n;
     if (tier.starts_with("nvme")) part.memory_limit = ScaleMemoryLimit(n, bytes);
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, System(n, bytes, tier));
-    part.contestants = {std::move(spec)};
+    HMANN_ASSIGN_OR_RETURN(SystemSpec spec, System(n, bytes, tier));
+    part.systems = {std::move(spec)};
     return part;
   }
 
-  absl::StatusOr<ContestantSpec> System(std::uint64_t n, double bytes,
-                                        const std::string& tier) const {
-    const ContestantJob& job = options_.each.job;
+  absl::StatusOr<SystemSpec> System(std::uint64_t n, double bytes, const std::string& tier) const {
+    const BenchmarkData& job = options_.each.job;
     BuildOptions build;
     build.metric = job.metric;
     build.m = job.m;
@@ -127,9 +126,9 @@ class Scale {
                            StructureForBytes(shape, bytes, BitsForBytes(shape, bytes)));
     Json settings = BuildSettingsOf(shape, structure);
     settings.update({{"slow", tier}, {"memory", options_.build_memory}});
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant("hmann", settings));
+    HMANN_ASSIGN_OR_RETURN(SystemSpec spec, BuiltinSystem("hmann", settings));
     spec.name = absl::StrFormat("%g B, %s", bytes, tier);
-    spec.by_walk = true;
+    spec.by_mode = true;
     spec.told = {{"structure", DescribeStructure(shape, structure)}, {"fast_bytes_asked", bytes}};
     return spec;
   }
@@ -161,7 +160,7 @@ absl::Status ScaleOptions::Validate() const {
 absl::StatusOr<std::vector<Json>> RunScale(ScaleOptions options, Progress& progress,
                                            const Say& say) {
   HMANN_RETURN_IF_ERROR(options.Validate());
-  const ContestantJob& job = options.each.job;
+  const BenchmarkData& job = options.each.job;
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base));
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(job.queries, job.query_rows));
   if (options.each.gathers.is_null()) {

@@ -1,5 +1,5 @@
-/// How everything grows with the number of vectors: indexes of several sizes with equal
-/// bytes of fast memory a vector, built and searched on the tiers that they are for.
+/// How everything grows with the number of vectors. Builds indexes of several sizes with
+/// equal bytes of fast memory per vector, and searches them on their intended tiers.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,17 @@
 namespace hmann::eval {
 
 struct ScaleOptions {
-  /// What each size is run as. Contestants, base, places and folder of a part are filled
-  /// in; of `shapes` the first is what growth is read of.
+  /// The benchmark of each size. Systems, base, places and folder are filled in per part.
+  /// Growth is read from the first of `shapes`.
   Benchmark each;
-  /// Vectors of each index, ascending. Up to the base's own number they are its first
-  /// ones; beyond, they are made up of all of it (Resample), and so are their queries.
+  /// Vectors of each index, ascending. Sizes up to the base's own use its first rows.
+  /// Larger ones are synthetic, resampled from the whole base (Resample), with their
+  /// queries.
   std::vector<std::uint64_t> sizes;
-  /// Of a vector, an index of every size each: StructureForBytes of BitsForBytes.
+  /// Per vector; each gives one index of every size (StructureForBytes, BitsForBytes).
   std::vector<double> fast_bytes = {43, 86};
-  std::vector<std::string> tiers = {"dram", "nvme"};  ///< of L0; nvme: inside a memory limit
-  std::uint64_t build_memory = 0;  ///< that a build may take; 0: all that there is
+  std::vector<std::string> tiers = {"dram", "nvme"};  ///< of L0; nvme: memory-limited
+  std::uint64_t build_memory = 0;                     ///< limit of a build; 0: all memory
 
   ScaleOptions() {
     each.title = "Growth over sizes";
@@ -37,14 +38,14 @@ struct ScaleOptions {
   absl::Status Validate() const;
 };
 
-/// What a search of so many vectors on nvme may take: its fast bytes, a tenth more, and
+/// The memory limit for a search of n vectors on nvme: its fast bytes, plus a tenth, plus
 /// 64 MiB.
 std::uint64_t ScaleMemoryLimit(std::uint64_t n, double fast_bytes);
 
-/// A benchmark for each size, fast bytes and tier, in folders of its own below size-N;
-/// gives the lines of all, those of a size behind a line of kind "data", and writes them
-/// to <folder>/results.jsonl. A benchmark that an earlier run of the same has finished is
-/// not run again. Vectors and indexes of a size are removed when it is done.
+/// Runs a benchmark for each size, fast bytes and tier, in its own folder below size-N.
+/// Returns the lines of all, grouped by size behind a line of kind "data", and writes
+/// them to <folder>/results.jsonl. A benchmark that an earlier identical run has finished
+/// does not run again. A size's vectors and indexes are removed when it is done.
 ///
 /// Errors: INVALID_ARGUMENT; those of Resample, StructureForBytes and RunBenchmark;
 /// CANCELLED.

@@ -1,4 +1,4 @@
-// Growth over small sizes of the sample that ships, through the real programs.
+// Growth over small sizes of the shipped sample, through the real programs.
 #include "eval/scale.h"
 
 #include <gmock/gmock.h>
@@ -67,11 +67,11 @@ TEST_F(Scale, RealAndMadeUpSizesOnOnePage) {
   const absl::StatusOr<Json> figures = Run();
   ASSERT_TRUE(figures.ok()) << figures.status();
   ASSERT_EQ((*figures)["sizes"].size(), 2u);
-  ASSERT_EQ((*figures)["contestants"].size(), 2u * 2 * 3 * 2) << "two indexes, walks, shapes";
-  for (const Json& row : (*figures)["contestants"]) {
+  ASSERT_EQ((*figures)["systems"].size(), 2u * 2 * 3 * 2) << "two indexes, modes, shapes";
+  for (const Json& row : (*figures)["systems"]) {
     SCOPED_TRACE(absl::StrCat(row["name"].dump(), row["data"].dump()));
     const auto n = row["data"].get<double>(), bytes = row["fast_bytes_asked"].get<double>();
-    EXPECT_EQ(row["made_up"], n == 15000);
+    EXPECT_EQ(row["synthetic"], n == 15000);
     EXPECT_EQ(row["aside"], false);
     EXPECT_LT(row["fast_bytes"].get<double>() / n, 1.15 * bytes);
     EXPECT_GT(row["fast_bytes"].get<double>() / n, 0.85 * bytes);
@@ -92,7 +92,7 @@ TEST_F(Scale, RealAndMadeUpSizesOnOnePage) {
   std::ostringstream table;
   PrintTables(*figures, table);
   EXPECT_THAT(table.str(),
-              AllOf(HasSubstr("15000"), HasSubstr("43 B, dram quantised, 1 thread, made up")));
+              AllOf(HasSubstr("15000"), HasSubstr("43 B, dram quantized, 1 thread, synthetic")));
 }
 
 TEST_F(Scale, OnADeviceInsideAMemoryLimit) {
@@ -102,12 +102,12 @@ TEST_F(Scale, OnADeviceInsideAMemoryLimit) {
   options_.sizes = {5000};
   const absl::StatusOr<Json> figures = Run();
   ASSERT_TRUE(figures.ok()) << figures.status();
-  const Json& memory = (*figures)["disk"]["memory"]["contestants"][0];
+  const Json& memory = (*figures)["disk"]["memory"]["systems"][0];
   EXPECT_EQ(memory["limit_bytes"], ScaleMemoryLimit(5000, 60));
   EXPECT_LE(memory["peak_bytes"], memory["limit_bytes"]);
   EXPECT_EQ((*figures)["disk"]["measured"].size(), 1u);
-  ASSERT_FALSE((*figures)["contestants"].empty());
-  for (const Json& row : (*figures)["contestants"]) {
+  ASSERT_FALSE((*figures)["systems"].empty());
+  for (const Json& row : (*figures)["systems"]) {
     const Json& at = row["targets"][0];
     EXPECT_GT(at["io_reads"].get<double>(), 0.1) << row["name"];
     EXPECT_GT(at["of_limit"].get<double>(), 0) << row["name"];
@@ -120,23 +120,23 @@ TEST_F(Scale, TiersOfAnyNameAreBesideEachOther) {
   const absl::StatusOr<Json> figures = Run();
   ASSERT_TRUE(figures.ok()) << figures.status();
   std::map<std::string, int> rows;
-  for (const Json& row : (*figures)["contestants"]) ++rows[row["place"]["slow"]];
+  for (const Json& row : (*figures)["systems"]) ++rows[row["place"]["slow"]];
   EXPECT_EQ(rows, (std::map<std::string, int>{{options_.tiers[0], 6}, {options_.tiers[1], 6}}));
 }
 
 TEST_F(Scale, CancelledItGoesOnBehindWhatIsDoneOfTheSame) {
   options_.sizes = {2000, 15000};
   options_.each.job.cancelled = &cancelled_;
-  stop_at_ = "15000 vectors, made up";
+  stop_at_ = "15000 vectors, synthetic";
   EXPECT_EQ(Run().status().code(), absl::StatusCode::kCancelled);
   stop_at_.clear();
   cancelled_ = false;
   const absl::StatusOr<Json> figures = Run();
   ASSERT_TRUE(figures.ok()) << figures.status();
   EXPECT_THAT(said_, AllOf(HasSubstr("2000 vectors, 60 bytes, dram: done before"),
-                           Not(HasSubstr("made up, 60 bytes, dram: done"))));
+                           Not(HasSubstr("synthetic, 60 bytes, dram: done"))));
   EXPECT_EQ((*figures)["sizes"].size(), 2u);
-  EXPECT_EQ((*Run())["contestants"].dump(), (*figures)["contestants"].dump())
+  EXPECT_EQ((*Run())["systems"].dump(), (*figures)["systems"].dump())
       << "all is done: nothing is measured again";
   options_.sizes = {2000};
   options_.each.job.m = 8;

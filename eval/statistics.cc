@@ -20,8 +20,8 @@ double Mad(const std::vector<double>& values) {
 std::vector<std::size_t> ParetoFront(std::span<const OperatingPoint> points) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // From the highest recall down: a point is on the front if it is faster than every one
-  // before it.
+  // From the highest recall down: a point is on the front if it is faster than every
+  // earlier one.
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (points[a].recall != points[b].recall) return points[a].recall > points[b].recall;
     if (points[a].qps != points[b].qps) return points[a].qps > points[b].qps;

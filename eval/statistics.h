@@ -1,4 +1,4 @@
-/// The few numbers that a measurement is boiled down to.
+/// The few numbers that summarize a measurement.
 #pragma once
 
 #include <cstddef>
@@ -8,33 +8,35 @@
 
 namespace hmann::eval {
 
-/// Median absolute deviation from the median, not scaled: half of the values lie within
+/// Median absolute deviation from the median, unscaled: half of the values lie within
 /// median ± MAD. Requires at least one value.
 double Mad(const std::vector<double>& values);
 
-/// One setting of a contestant: what it found and how fast.
+/// One setting of a system: its recall and speed.
 struct OperatingPoint {
   double recall = 0;  ///< in [0, 1]
   double qps = 0;
 };
 
-/// The points that no other beats in both (a double of another point is dropped), as
-/// indices, recall ascending, hence QPS descending.
+/// The points that no other beats in both, without duplicates. Returns indices, recall
+/// ascending and hence QPS descending.
 std::vector<std::size_t> ParetoFront(std::span<const OperatingPoint> points);
 
-/// A value at a recall that lies between two measured points, or at `recall` itself where
-/// nothing was measured below it.
+/// A value at a recall between two measured points, or at the lowest recall if nothing
+/// was measured below the target.
 struct AtRecall {
   double value = 0;
-  double recall = 0;  ///< the target, or the lowest recall of the curve if the target lies below it
+  double recall = 0;  ///< the target, or the curve's lowest recall if that is higher
 };
 
-/// log(value) over -log(1 - recall), straight between neighbouring points: the scale on
-/// which such curves are nearly straight. `recalls` ascending, `values` positive, of
-/// equal length. A target below the curve gives its first point: that setting does reach
-/// the target, and nothing faster was measured. nullopt when the curve ends below the
-/// target or is empty. `resolution`: the smallest share of misses that the run could have
-/// shown, 1 / (queries * k); recall 1 is taken as half of it missed.
+/// Interpolates log(value) linearly over -log(1 - recall), the scale on which such curves
+/// are nearly straight. `recalls` ascend, `values` are positive, and both have equal
+/// length. A target below the curve gives its first point: that setting reaches the
+/// target, and nothing faster was measured. nullopt if the curve ends below the target or
+/// is empty.
+///
+/// `resolution`: the smallest share of misses that the run could show, 1 / (queries * k).
+/// Recall 1 counts as half of it missed.
 std::optional<AtRecall> InterpolateAtRecall(std::span<const double> recalls,
                                             std::span<const double> values, double target,
                                             double resolution);

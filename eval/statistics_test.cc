@@ -29,7 +29,7 @@ TEST(Statistics, ParetoFrontOfRandomPointsAgainstTheDefinition) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     std::vector<OperatingPoint> points;
-    // Few distinct values, so that ties happen.
+    // Few distinct values, so that ties occur.
     for (std::uint64_t i = 0; i < 40; ++i) {
       points.push_back({static_cast<double>(RandomBelow(seed, 2 * i, 12)) / 12,
                         static_cast<double>(RandomBelow(seed, 2 * i + 1, 12) + 1)});
@@ -49,7 +49,7 @@ TEST(Statistics, ParetoFrontOfRandomPointsAgainstTheDefinition) {
 }
 
 TEST(Statistics, InterpolationIsStraightInLogOverMisses) {
-  // Misses fall tenfold from 0.1 to 0.01 while QPS falls from 1000 to 100: half way in
+  // Misses fall tenfold from 0.1 to 0.01 while QPS falls from 1000 to 100: halfway in
   // both logs is sqrt.
   const std::vector<double> recalls = {0.9, 0.99}, qps = {1000, 100};
   const auto middle = InterpolateAtRecall(recalls, qps, 1 - std::sqrt(0.1 * 0.01), 1e-5);

@@ -1,5 +1,6 @@
-// Answers of an index on a device: the same however its records lie and while it is slow;
-// errors and never wrong answers when it fails; an end in time when it stalls.
+// Answers of an index on a device. They are the same for any record placement and while
+// it is slow. When it fails there are errors and never wrong answers; when it stalls,
+// searches end in time.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -25,7 +26,7 @@ TEST(BlockTier, HoldsRecordsOfManyBlocksAndEveryKindOfVector) {
     SCOPED_TRACE(dim);
     const auto dram = made.Open("dram"), nvme = made.Open("nvme"),
                cached = made.Open("nvme", {.cache = CachePolicy::kDynamic, .cache_bytes = 1 << 20});
-    for (const SearchOptions& options : ManyTierDials()) {
+    for (const SearchParams& options : ManyTierParams()) {
       if (options.epsilon.has_value() && metric == Metric::kInnerProduct) continue;
       const TierAnswers expected = made.Search(dram, options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(made.Search(nvme, options), expected));
@@ -36,7 +37,7 @@ TEST(BlockTier, HoldsRecordsOfManyBlocksAndEveryKindOfVector) {
 
 TEST(BlockTier, FewFramesMeanMoreReadsAndTheSameAnswer) {
   const TierSample made(DType::kU8, Metric::kL2, 24, 4000);
-  const SearchOptions options{.k = 100, .ef_l0 = 1200, .walk = WalkKind::kBestFirst};
+  const SearchParams options{.k = 100, .ef_l0 = 1200, .mode = SearchMode::kGraph};
   const TierAnswers expected = made.Search(made.Open("dram"), options);
   const TierAnswers roomy = made.Search(made.Open("nvme"), options, 1);
   const TierAnswers narrow = made.Search(made.Open("nvme", {.migration_bytes = 4096}), options, 7);
@@ -47,12 +48,12 @@ TEST(BlockTier, FewFramesMeanMoreReadsAndTheSameAnswer) {
 
 TEST(BlockTier, AFailingReadIsAnErrorAndNeverAWrongAnswer) {
   const TierSample made(DType::kU8, Metric::kL2, 24);
-  const TierAnswers expected = made.Search(made.Open("dram"), kTierDials);
+  const TierAnswers expected = made.Search(made.Open("dram"), kTierParams);
   for (const char* spec : {"fail:every=200+nvme", "fail:every=41+nvme", "fail:every=1+nvme"}) {
     const auto index = made.Open(spec);
     ASSERT_TRUE(index != nullptr);
     for (const std::uint32_t in_flight : {1u, 6u}) {
-      const TierAnswers found = made.Search(index, kTierDials, in_flight);
+      const TierAnswers found = made.Search(index, kTierParams, in_flight);
       int failed = 0;
       for (std::size_t query = 0; query < kTierQueries; ++query) {
         if (!found.status[query].ok()) {
@@ -78,7 +79,7 @@ TEST(BlockTier, AStalledDeviceEndsInTimeAndFramesComeBackWhenItDoes) {
   ASSERT_TRUE(index != nullptr);
   for (const std::uint32_t in_flight : {1u, 5u}) {
     const auto begin = steady_clock::now();
-    const TierAnswers found = made.Search(index, kTierDials, in_flight,
+    const TierAnswers found = made.Search(index, kTierParams, in_flight,
                                           {.deadline = begin + std::chrono::milliseconds(150)});
     EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(20)) << "it ended";
     for (std::size_t query = 0; query < kTierQueries; ++query) {
@@ -93,7 +94,7 @@ TEST(BlockTier, AStalledDeviceEndsInTimeAndFramesComeBackWhenItDoes) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     cancelled = true;
   });
-  const TierAnswers found = made.Search(index, kTierDials, 3, {.cancelled = &cancelled});
+  const TierAnswers found = made.Search(index, kTierParams, 3, {.cancelled = &cancelled});
   client.join();
   EXPECT_TRUE(absl::IsCancelled(found.status.back())) << found.status.back();
 }
@@ -101,16 +102,16 @@ TEST(BlockTier, AStalledDeviceEndsInTimeAndFramesComeBackWhenItDoes) {
 TEST(BlockTier, ASearcherGoesOnAfterADeadline) {
   const TierSample made(DType::kU8, Metric::kL2, 24);
   const auto slow = made.Open("delay:3ms+nvme");
-  const TierAnswers expected = made.Search(made.Open("dram"), kTierDials);
+  const TierAnswers expected = made.Search(made.Open("dram"), kTierParams);
   Searcher searcher(slow);
   Answer answer;
-  const Dials dials = slow->Resolve(kTierDials)->dials;
+  const ResolvedParams params = slow->Resolve(kTierParams)->params;
   for (int i = 0; i < 5; ++i) {
     const absl::Status late =
-        searcher.Search(made.queries.Row(0), dials, &answer, nullptr,
+        searcher.Search(made.queries.Row(0), params, &answer, nullptr,
                         {.deadline = steady_clock::now() + std::chrono::milliseconds(4)});
     EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
-    ASSERT_TRUE(searcher.Search(made.queries.Row(0), dials, &answer).ok());
+    ASSERT_TRUE(searcher.Search(made.queries.Row(0), params, &answer).ok());
     ASSERT_EQ(answer.nearest.size(), 10u);
     for (std::size_t k = 0; k < 10; ++k)
       EXPECT_EQ(answer.nearest[k].label, expected.nearest[0][k].label);

@@ -1,4 +1,5 @@
-/// A time budget: whatever ends a search, what comes back is an answer, and says so.
+/// A time budget: however a search ends, it returns an answer and says that it was cut
+/// short.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,31 +32,31 @@ struct Made {
 };
 
 struct Answered {
-  std::vector<std::vector<Neighbour>> nearest = std::vector<std::vector<Neighbour>>(kQueries);
+  std::vector<std::vector<Neighbor>> nearest = std::vector<std::vector<Neighbor>>(kQueries);
   std::size_t cut_short = 0;
 };
 
-const std::vector<SearchOptions>& EveryWalk() {
-  static const std::vector<SearchOptions> dials = {
-      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kBestFirst},
-      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kMultiStart},
-      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2},
+const std::vector<SearchParams>& EveryMode() {
+  static const std::vector<SearchParams> params = {
+      {.k = 10, .ef_l1 = 16, .ef_l0 = 100, .mode = SearchMode::kGraph},
+      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .mode = SearchMode::kMultiStart},
+      {.k = 10, .ef_l1 = 60, .ef_l0 = 3, .mode = SearchMode::kMultiStart, .query_threads = 2},
       {.k = 10,
        .ef_l1 = 16,
        .ef_l0 = 100,
-       .walk = WalkKind::kQuantised,
+       .mode = SearchMode::kQuantized,
        .nprobe = 0,
        .beam_width = 2},
       {.k = 10,
        .ef_l1 = 16,
        .ef_l0 = 0,
-       .walk = WalkKind::kQuantised,
+       .mode = SearchMode::kQuantized,
        .nprobe = 30,
        .beam_width = 2},
-      {.k = 10, .ef_l1 = 20, .walk = WalkKind::kUpper},
-      {.k = 400, .ef_l1 = 4, .walk = WalkKind::kUpper},  // more than L1 holds: the rest is walked
+      {.k = 10, .ef_l1 = 20, .mode = SearchMode::kUpper},
+      {.k = 400, .ef_l1 = 4, .mode = SearchMode::kUpper},  // more than L1 holds
   };
-  return dials;
+  return params;
 }
 
 class Searches : public ::testing::Test {
@@ -69,7 +70,7 @@ class Searches : public ::testing::Test {
     return *Index::Open(made_->path, options);
   }
 
-  static Answered Search(const Index& index, Searcher& searcher, const SearchOptions& options,
+  static Answered Search(const Index& index, Searcher& searcher, const SearchParams& options,
                          std::chrono::nanoseconds budget, std::uint32_t in_flight) {
     const absl::StatusOr<ResolvedSearch> resolved = index.Resolve(options);
     EXPECT_TRUE(resolved.ok()) << resolved.status();
@@ -77,7 +78,7 @@ class Searches : public ::testing::Test {
     limits.budget = budget;
     Answered answered;
     const absl::Status status = searcher.SearchMany(
-        kQueries, [](std::size_t i) { return made_->queries.Row(i * 37); }, resolved->dials,
+        kQueries, [](std::size_t i) { return made_->queries.Row(i * 37); }, resolved->params,
         in_flight,
         [&](std::size_t i, const absl::Status& outcome, Answer& answer) {
           EXPECT_TRUE(outcome.ok()) << outcome;
@@ -98,24 +99,24 @@ class Searches : public ::testing::Test {
     }
   }
 
-  /// One to k neighbours, nearest first, each once, with the distance that it has.
-  static void ExpectAnAnswer(const std::vector<Neighbour>& answer, std::uint64_t query,
+  /// Expects one to k distinct neighbors, nearest first, with correct distances.
+  static void ExpectAnAnswer(const std::vector<Neighbor>& answer, std::uint64_t query,
                              std::uint32_t k) {
     ASSERT_GE(answer.size(), 1u);
     ASSERT_LE(answer.size(), k);
     std::map<std::uint64_t, float> seen;
     float before = 0;
-    for (const Neighbour& neighbour : answer) {
-      EXPECT_TRUE(seen.emplace(neighbour.label, neighbour.distance).second) << "twice";
-      EXPECT_GE(neighbour.distance, before);
-      before = neighbour.distance;
+    for (const Neighbor& neighbor : answer) {
+      EXPECT_TRUE(seen.emplace(neighbor.label, neighbor.distance).second) << "twice";
+      EXPECT_GE(neighbor.distance, before);
+      before = neighbor.distance;
       float exact = 0;
       for (std::size_t i = 0; i < 24; ++i) {
         const float gap = static_cast<float>(made_->queries.Row(query * 37)[i]) -
-                          static_cast<float>(made_->queries.Row(neighbour.label)[i]);
+                          static_cast<float>(made_->queries.Row(neighbor.label)[i]);
         exact += gap * gap;
       }
-      EXPECT_EQ(neighbour.distance, exact);
+      EXPECT_EQ(neighbor.distance, exact);
     }
   }
 
@@ -128,7 +129,7 @@ using StalledDevice = Searches;
 TEST_P(Budget, PlentyChangesNothing) {
   const auto index = Open(GetParam());
   Searcher searcher(index);
-  for (const SearchOptions& options : EveryWalk()) {
+  for (const SearchParams& options : EveryMode()) {
     for (const std::uint32_t in_flight : {1u, 4u}) {
       const Answered free =
           Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight);
@@ -143,16 +144,16 @@ TEST_P(Budget, PlentyChangesNothing) {
 TEST_P(Budget, NothingStillGivesAnAnswerThatSaysSo) {
   const auto index = Open(GetParam());
   Searcher searcher(index);
-  for (const SearchOptions& options : EveryWalk()) {
+  for (const SearchParams& options : EveryMode()) {
     for (const std::uint32_t in_flight : {1u, 4u}) {
       const Answered before =
           Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight);
       const Answered cut = Search(*index, searcher, options, kNothing, in_flight);
       for (std::size_t query = 0; query < kQueries; ++query)
         ExpectAnAnswer(cut.nearest[query], query, options.k);
-      // On memory a walk of a few steps may be over before the clock is looked at.
-      if (options.ef_l0 != 0u && options.walk != WalkKind::kUpper) {
-        EXPECT_EQ(cut.cut_short, kQueries) << Name(*options.walk);
+      // In memory, a search of a few steps may be over before the clock is read.
+      if (options.ef_l0 != 0u && options.mode != SearchMode::kUpper) {
+        EXPECT_EQ(cut.cut_short, kQueries) << Name(*options.mode);
       }
       ExpectSame(Search(*index, searcher, options, std::chrono::nanoseconds(0), in_flight), before);
     }
@@ -162,7 +163,7 @@ TEST_P(Budget, NothingStillGivesAnAnswerThatSaysSo) {
 TEST_P(Budget, AnyLengthGivesAnAnswer) {
   const auto index = Open(GetParam());
   Searcher searcher(index);
-  for (const SearchOptions& options : EveryWalk()) {
+  for (const SearchParams& options : EveryMode()) {
     for (std::int64_t us = 1; us <= 4096; us *= 2) {
       const Answered answered = Search(*index, searcher, options, std::chrono::microseconds(us), 3);
       for (std::size_t query = 0; query < kQueries; ++query)
@@ -182,16 +183,16 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Budget,
                            return name;
                          });
 
-/// A device that answers no more: the budget ends what waits for it.
+/// A device that stops answering: the budget ends the queries that wait for it.
 TEST_F(StalledDevice, EndsWithTheBestSoFar) {
-  for (const SearchOptions& options : EveryWalk()) {
-    if (options.ef_l0 == 0u || options.walk == WalkKind::kUpper) continue;
+  for (const SearchParams& options : EveryMode()) {
+    if (options.ef_l0 == 0u || options.mode == SearchMode::kUpper) continue;
     const auto index = Open("stall:after=10+nvme");
     Searcher searcher(index);
     const Answered answered = Search(*index, searcher, options, std::chrono::milliseconds(20), 1);
     for (std::size_t query = 0; query < kQueries; ++query)
       ExpectAnAnswer(answered.nearest[query], query, options.k);
-    EXPECT_GE(answered.cut_short, kQueries - 1) << Name(*options.walk);
+    EXPECT_GE(answered.cut_short, kQueries - 1) << Name(*options.mode);
   }
 }
 

@@ -1,4 +1,4 @@
-// Clusters that stand apart: a search must reach the one that its query lies in.
+// Well-separated clusters: a search must reach the cluster of its query.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,12 +27,12 @@ double RecallAt1(const std::string& path, const Generator& generator) {
     for (std::uint32_t row = 0; row < kRows; ++row)
       nearest = std::min(nearest, kernels.one(query.data(), &rows[std::size_t{row} * kDim], kDim));
     Answer answer;
-    SearchOptions dials;
-    dials.k = 1;
-    dials.walk = WalkKind::kBestFirst;
-    dials.ef_l1 = 4;
-    dials.ef_l0 = 40;
-    EXPECT_TRUE(searcher.Search(query.data(), dials, &answer).ok());
+    SearchParams params;
+    params.k = 1;
+    params.mode = SearchMode::kGraph;
+    params.ef_l1 = 4;
+    params.ef_l0 = 40;
+    EXPECT_TRUE(searcher.Search(query.data(), params, &answer).ok());
     found += answer.nearest[0].distance <= kernels.ToDistance(nearest) ? 1 : 0;
   }
   return found / static_cast<double>(kClusterQueries);

@@ -1,5 +1,5 @@
-// One flipped bit in each section of an index file: refused by Open where the section is
-// copied, found by Scrub where it is read in place.
+// One flipped bit in each section of an index file. Open rejects it if the section is
+// copied; Scrub finds it if the section is read in place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class DamageTest : public testing::Test {
                                                     const std::string& slow) const {
     return Index::Open(path_, {.fast = fast, .slow = slow});
   }
-  /// The file with a bit of `section` flipped.
+  /// Writes the file with a bit of `section` flipped.
   void Damage(const Section& section, std::uint64_t at, int bit) {
     std::vector<std::byte> bytes = good_;
     bytes[section.offset + at] ^= static_cast<std::byte>(1 << bit);

@@ -1,4 +1,4 @@
-// Sets full of exact copies, from the vector file to the answer.
+// Data sets full of exact copies, from the vector file to the answer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace hmann {
 namespace {
 
-/// A base of u8 vectors made by `value(row)`: row r is vector number value(r) of a
-/// generated set. Builds, checks, opens.
+/// A base of u8 vectors given by `value(row)`: row r is vector number value(r) of a
+/// generated set. Builds, checks and opens its index.
 class Copies : public testing::Test {
  protected:
   static constexpr std::uint32_t kDim = 16;
@@ -39,25 +39,25 @@ class Copies : public testing::Test {
     base_ = *VectorFile::Open(options.base);
   }
 
-  /// Searches for row `row` with k = its number of copies: all of them and nothing else,
+  /// Searches for row `row` with k = its number of copies. Expects exactly all of them,
   /// at distance 0.
-  void ExpectAllCopies(std::uint32_t row, const SearchOptions& dials) {
+  void ExpectAllCopies(std::uint32_t row, const SearchParams& params) {
     std::set<std::uint64_t> expected;
     for (std::uint32_t other = 0; other < n_; ++other) {
       if (value_(other) == value_(row)) expected.insert(other);
     }
-    SearchOptions options = dials;
+    SearchParams options = params;
     options.k = static_cast<std::uint32_t>(expected.size());
     Answer answer;
     Searcher searcher(index_);
     ASSERT_TRUE(searcher.Search(base_.Row(row), options, &answer).ok());
     std::set<std::uint64_t> found;
-    for (const Neighbour& neighbour : answer.nearest) {
-      if (neighbour.distance == 0) found.insert(neighbour.label);
+    for (const Neighbor& neighbor : answer.nearest) {
+      if (neighbor.distance == 0) found.insert(neighbor.label);
     }
     EXPECT_EQ(found.size(), expected.size())
-        << "copies of row " << row << ", walk "
-        << (options.walk.has_value() ? static_cast<int>(*options.walk) : -1);
+        << "copies of row " << row << ", mode "
+        << (options.mode.has_value() ? static_cast<int>(*options.mode) : -1);
     EXPECT_TRUE(std::includes(expected.begin(), expected.end(), found.begin(), found.end()))
         << "something else at distance 0";
   }
@@ -75,14 +75,14 @@ TEST_F(Copies, HalfOfAllRows) {
   EXPECT_EQ(report_.duplicates, 2000u);
   EXPECT_EQ(report_.self_recall_at_1, 1.0);
   for (std::uint32_t row = 0; row < 4000; row += 37)
-    ExpectAllCopies(row, {.walk = WalkKind::kBestFirst});
+    ExpectAllCopies(row, {.mode = SearchMode::kGraph});
 }
 
 TEST_F(Copies, AllRowsAreOne) {
   Make(1500, [](std::uint32_t) { return 7u; });
   EXPECT_EQ(report_.duplicates, 1499u);
-  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart})
-    ExpectAllCopies(3, {.walk = walk});
+  for (const SearchMode mode : {SearchMode::kGraph, SearchMode::kMultiStart})
+    ExpectAllCopies(3, {.mode = mode});
 }
 
 TEST_F(Copies, TenVectorsAThousandTimesEach) {
@@ -90,23 +90,23 @@ TEST_F(Copies, TenVectorsAThousandTimesEach) {
   EXPECT_EQ(report_.duplicates, 9990u);
   EXPECT_EQ(report_.self_recall_at_1, 1.0);
   for (std::uint32_t row = 5; row < 10000; row += 1000) {
-    ExpectAllCopies(row, {.walk = WalkKind::kBestFirst});
+    ExpectAllCopies(row, {.mode = SearchMode::kGraph});
     // A beam of width 2 stops at the second of a thousand equals; wide ones do not.
-    ExpectAllCopies(row, {.ef_l1 = 4, .ef_l0 = 1200, .walk = WalkKind::kMultiStart});
+    ExpectAllCopies(row, {.ef_l1 = 4, .ef_l0 = 1200, .mode = SearchMode::kMultiStart});
     Answer answer;
     ASSERT_TRUE(Searcher(index_)
-                    .Search(base_.Row(row), {.k = 1, .walk = WalkKind::kMultiStart}, &answer)
+                    .Search(base_.Row(row), {.k = 1, .mode = SearchMode::kMultiStart}, &answer)
                     .ok());
     EXPECT_EQ(answer.nearest[0].distance, 0) << "row " << row;
   }
 }
 
 TEST_F(Copies, AmongManyOthers) {
-  // 3000 different vectors, and 10 of them 300 times more.
+  // 3000 different vectors, and 300 more copies of 10 of them.
   Make(6000, [](std::uint32_t row) { return row < 3000 ? row : row % 10 * 300; });
   EXPECT_GE(report_.self_recall_at_1, 0.99);
   for (std::uint32_t value = 0; value < 3000; value += 150)
-    ExpectAllCopies(value, {.walk = WalkKind::kBestFirst});
+    ExpectAllCopies(value, {.mode = SearchMode::kGraph});
   Answer answer;
   Searcher searcher(index_);
   std::uint32_t found = 0;

@@ -1,7 +1,8 @@
-// What the codes' estimates are worth on real vectors, through an index as people build
-// it: for 1, 2 and 4 bits a dimension, bias, spread and tails of the members of each
-// query's nearest cells. On the sample here; HMANN_ESTIMATOR=BASE,QUERIES prints and
-// checks it for other data (--gtest_filter='*/cosine': under one metric).
+// The quality of the codes' estimates on real vectors, through an index as users build
+// it. For 1, 2 and 4 bits a dimension it checks bias, spread and tails for the
+// members of each query's nearest cells. It uses the sample here.
+// HMANN_ESTIMATOR=BASE,QUERIES prints and checks it for other data
+// (--gtest_filter='*/cosine': under one metric).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ constexpr std::uint32_t kCentroids = 16, kMembers = 32;
 constexpr double kTailsAt[] = {1, 1.9, 3};
 
 struct Tally {
-  std::vector<double> bias_of_query;  ///< sum of estimate - exact, of that of |exact|
+  std::vector<double> bias_of_query;  ///< sum of estimate - exact, over that of |exact|
   double squares = 0, size = 0, count = 0;
   double above[3] = {}, below[3] = {};
 
@@ -42,14 +43,15 @@ struct Tally {
       below[i] += exact - estimate > kTailsAt[i] * error ? 1 : 0;
     }
   }
-  /// Of a mean distance; an inner product may be of either sign, and near zero.
+  /// Relative to a mean distance; an inner product may have either sign and be near zero.
   double Deviation() const { return std::sqrt(squares / count) * count / size; }
   double Bias() const {
     double sum = 0;
     for (const double bias : bias_of_query) sum += bias;
     return sum / static_cast<double>(bias_of_query.size());
   }
-  /// Of Bias, taking queries as independent and what is met within one as not.
+  /// Standard error of Bias. Queries count as independent, but not the samples within
+  /// one.
   double StandardError() const {
     double sum = 0;
     for (const double bias : bias_of_query) sum += (bias - Bias()) * (bias - Bias());
@@ -62,7 +64,7 @@ Tally EstimateAroundQueries(const PlacedIndex& index, const VectorFile& queries)
   Tally tally;
   std::vector<std::byte> query(index.kernels.row_bytes);
   CodeQuery code_query;
-  std::vector<std::pair<float, NodeId>> centroids;  // that have members
+  std::vector<std::pair<float, NodeId>> centroids;  // those that have members
   for (std::uint64_t q = 0; q < std::min(kQueries, queries.n()); ++q) {
     EXPECT_TRUE(EncodeRow(index.kernels, queries.Row(q), query.data()).ok());
     code_query.Prepare(*index.encoder, query.data());
@@ -141,7 +143,7 @@ TEST_P(Estimator, IsUnbiasedAndKeepsItsErrorOnRealVectors) {
                                  100 * tally.StandardError(), 100 * deviation)
               << share(tally.above) << ", " << share(tally.below) << "\n";
     // The rotation is one draw for all queries, which the standard error over queries
-    // does not see: a tenth of the deviation is allowed.
+    // does not include. A tenth of the deviation is allowed for it.
     EXPECT_LT(std::abs(tally.Bias()), 3 * tally.StandardError() + 0.1 * deviation);
     EXPECT_LT(deviation, 0.65 * last_deviation) << "a bit more must pay";
     last_deviation = deviation;

@@ -1,4 +1,4 @@
-// Vectors by label: the same on every tier, and what there is when there is none.
+// Vectors by label: the same on every tier, and the result for unknown labels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 constexpr std::uint64_t kN = 500;
 constexpr char kOld[] = "index/format/golden/v2.0.hmann";
 
-/// An index of generated vectors, and what is got of it.
+/// An index of generated vectors, and expected and actual vectors by label.
 struct Made {
   Made(DType dtype, Metric metric, std::uint32_t dim, double promote, bool user_labels,
        std::uint64_t of_each = 1) {
@@ -51,14 +51,14 @@ struct Made {
     return index.ok() ? *index : nullptr;
   }
   std::size_t bytes() const { return kernels.dim * SizeOf(kernels.dtype); }
-  /// As the index has row `row`: the vector that was given; f32 under cosine normalised.
+  /// Row `row` as the index stores it: the given vector; f32 under cosine is normalized.
   std::string Expected(std::uint64_t row) const {
     std::string stored(kernels.row_bytes, '\0');
     EXPECT_TRUE(
         EncodeRow(kernels, base.Row(row), reinterpret_cast<std::byte*>(stored.data())).ok());
     return stored.substr(0, bytes());
   }
-  /// Of each label, its vector.
+  /// The vector of each label.
   absl::StatusOr<std::vector<std::string>> Get(Searcher& searcher,
                                                const std::vector<std::uint64_t>& wanted,
                                                Counters* counters = nullptr,
@@ -79,7 +79,7 @@ struct Made {
   std::vector<std::uint64_t> labels;  ///< [row]
 };
 
-/// Every row once, in no order, and one of them again.
+/// Every row once, in random order, and one of them again.
 std::vector<std::uint64_t> SomeRows() {
   std::vector<std::uint64_t> rows = {7, 7};
   for (const std::uint32_t row : RandomPermutation(kN, 5)) rows.push_back(row);
@@ -99,7 +99,7 @@ void ExpectAll(const Made& made, const std::shared_ptr<const Index>& index, bool
   if (!cached) {
     EXPECT_EQ(counters.io_reads > 0, index->on_block_tier());
   }
-  EXPECT_GE(counters.slow_touches, kN - kN / 10);
+  EXPECT_GE(counters.node_accesses, kN - kN / 10);
   EXPECT_TRUE(made.Get(searcher, {}).ok());
 
   wanted = {made.labels[3], kN + 12, made.labels[4], kN + 11};
@@ -178,12 +178,12 @@ TEST(Get, WhatACacheHoldsIsNotRead) {
 
 TEST(Get, EndsWhenItIsToldAndGoesOnAfterwards) {
   const Made made(DType::kU8, Metric::kL2, 24, 0.1, true);
-  Dials dials;
+  ResolvedParams params;
   for (const char* slow : {"mapped", "emulated:lat=1ns", "delay:3ms+nvme"}) {
     const auto index = made.Open(slow);
     Searcher searcher(index);
     Answer answer;
-    dials = index->Resolve(SearchOptions())->dials;
+    params = index->Resolve(SearchParams())->params;
     const std::atomic<bool> cancelled{true};
     EXPECT_TRUE(absl::IsCancelled(
         made.Get(searcher, made.labels, nullptr, {.cancelled = &cancelled}).status()));
@@ -192,7 +192,7 @@ TEST(Get, EndsWhenItIsToldAndGoesOnAfterwards) {
       const absl::Status late =
           made.Get(searcher, made.labels, nullptr, {.deadline = soon}).status();
       EXPECT_TRUE(late.ok() || absl::IsDeadlineExceeded(late)) << late;
-      ASSERT_TRUE(searcher.Search(made.base.Row(0), dials, &answer).ok());
+      ASSERT_TRUE(searcher.Search(made.base.Row(0), params, &answer).ok());
       const auto one = made.Get(searcher, {made.labels[50]});
       ASSERT_TRUE(one.ok()) << one.status();
       EXPECT_EQ(one->front(), made.Expected(50));
@@ -210,7 +210,7 @@ TEST(Get, AFailingReadIsAnErrorAndAStalledDeviceAnEnd) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
 }
 
-/// A file whose order of labels a disk has changed.
+/// A file whose label order was damaged on disk.
 absl::Status GetOfDamaged(bool user_labels, std::size_t entry, NodeId id, std::uint64_t label) {
   RingIndex ring({.user_labels = user_labels});
   TemporaryPath path(testing::TempDir(), "damaged_order");

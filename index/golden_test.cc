@@ -1,9 +1,8 @@
-// Golden counters: the work of the searches of the sample, as a file that a person can
-// read.
+// Golden counters: the work of the searches of the sample, in a human-readable file.
 //
-// Expect a change of tests/golden/search_counters.json with every change of the graph, of
-// promotion or of a walk, and with nothing else: not with threads, tier, SIMD level or
-// machine. HMANN_GOLDEN=overwrite writes the file anew; look at its diff.
+// tests/golden/search_counters.json changes with every change of the graph, of promotion
+// or of a traversal. It must not change with threads, tier, SIMD level or machine.
+// HMANN_GOLDEN=overwrite rewrites the file; review its diff.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +22,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kGolden = "tests/golden/search_counters.json";
 
 Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries,
-            const GroundTruth& truth, const SearchOptions& options) {
+            const GroundTruth& truth, const SearchParams& options) {
   Searcher searcher(index);
   Counters total;
   std::uint64_t found = 0;
@@ -31,11 +30,11 @@ Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries
     Answer answer;
     EXPECT_TRUE(searcher.Search(queries.Row(query), options, &answer, &total).ok());
     std::vector<std::uint64_t> ids;
-    for (const Neighbour& neighbour : answer.nearest) ids.push_back(neighbour.label);
+    for (const Neighbor& neighbor : answer.nearest) ids.push_back(neighbor.label);
     found +=
         static_cast<std::uint64_t>(RecallAtK(truth, query, options.k, ids, {}) * options.k + 0.5);
   }
-  return {{"walk", std::string(Name(*options.walk))},
+  return {{"mode", std::string(Name(*options.mode))},
           {"k", options.k},
           {"ef_l1", *options.ef_l1},
           {"ef_l0", options.ef_l0.value_or(0)},
@@ -43,10 +42,10 @@ Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries
           {"distances_fast", total.distances_fast},
           {"distances_slow", total.distances_slow},
           {"estimates", total.estimates},
-          {"slow_reads", total.slow_reads},
-          {"slow_touches", total.slow_touches},
-          {"slow_bytes", total.slow_bytes},
-          {"rounds", total.rounds},
+          {"node_reads", total.node_reads},
+          {"node_accesses", total.node_accesses},
+          {"node_bytes", total.node_bytes},
+          {"hops", total.hops},
           {"expanded_l1", total.expanded_l1},
           {"expanded_l0", total.expanded_l0}};
 }
@@ -93,36 +92,36 @@ TEST(Golden, SearchCounters) {
        "sums over the 200 queries of the sample, index built with the defaults; see "
        "index/golden_test.cc"},
       {"content_hash", absl::StrCat(absl::Hex(report.info.content_hash, absl::kZeroPad16))}};
-  for (const SearchOptions& dials :
-       {SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .walk = WalkKind::kBestFirst},
-        SearchOptions{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .walk = WalkKind::kBestFirst},
-        SearchOptions{.k = 10, .ef_l1 = 32, .ef_l0 = 128, .walk = WalkKind::kBestFirst},
-        SearchOptions{.k = 100, .ef_l1 = 16, .ef_l0 = 100, .walk = WalkKind::kBestFirst},
-        SearchOptions{.k = 10, .ef_l1 = 64, .walk = WalkKind::kUpper},
-        SearchOptions{.k = 1, .ef_l1 = 8, .ef_l0 = 1, .walk = WalkKind::kMultiStart},
-        SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 2, .walk = WalkKind::kMultiStart},
-        SearchOptions{.k = 100, .ef_l1 = 200, .ef_l0 = 4, .walk = WalkKind::kMultiStart},
-        SearchOptions{.k = 10,
+  for (const SearchParams& params :
+       {SearchParams{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .mode = SearchMode::kGraph},
+        SearchParams{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .mode = SearchMode::kGraph},
+        SearchParams{.k = 10, .ef_l1 = 32, .ef_l0 = 128, .mode = SearchMode::kGraph},
+        SearchParams{.k = 100, .ef_l1 = 16, .ef_l0 = 100, .mode = SearchMode::kGraph},
+        SearchParams{.k = 10, .ef_l1 = 64, .mode = SearchMode::kUpper},
+        SearchParams{.k = 1, .ef_l1 = 8, .ef_l0 = 1, .mode = SearchMode::kMultiStart},
+        SearchParams{.k = 10, .ef_l1 = 40, .ef_l0 = 2, .mode = SearchMode::kMultiStart},
+        SearchParams{.k = 100, .ef_l1 = 200, .ef_l0 = 4, .mode = SearchMode::kMultiStart},
+        SearchParams{.k = 10,
         .ef_l1 = 16,
         .ef_l0 = 40,
-        .walk = WalkKind::kQuantised,
+        .mode = SearchMode::kQuantized,
         .nprobe = 0,
         .beam_width = 8},
-        SearchOptions{.k = 10,
+        SearchParams{.k = 10,
         .ef_l1 = 32,
         .ef_l0 = 20,
-        .walk = WalkKind::kQuantised,
+        .mode = SearchMode::kQuantized,
         .nprobe = 64,
         .beam_width = 16,
         .error_bound = 1},
-        SearchOptions{.k = 10,
+        SearchParams{.k = 10,
         .ef_l1 = 64,
         .ef_l0 = 0,
-        .walk = WalkKind::kQuantised,
+        .mode = SearchMode::kQuantized,
         .nprobe = 128,
         .beam_width = 8,
         .error_bound = 1}}) {
-    golden["searches"].push_back(WorkOf(index, queries, truth, dials));
+    golden["searches"].push_back(WorkOf(index, queries, truth, params));
   }
   if (const char* mode = std::getenv("HMANN_GOLDEN");
       mode != nullptr && std::string(mode) == "overwrite") {

@@ -8,7 +8,7 @@
 #include "index/format/reader.h"
 #include "index/format/verify.h"
 #include "index/index_impl.h"
-#include "index/search/driver.h"
+#include "index/search/executor.h"
 #include "index/search/label_lookup.h"
 
 namespace hmann {
@@ -47,14 +47,14 @@ absl::Status Index::Scrub(const std::function<bool(std::uint64_t)>& pace) const 
 
 namespace {
 
-/// Defaults where no dial is named, and what to expect of them where that was measured.
-absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchOptions& options,
+/// Defaults if no parameter is given, and their expected results if those were measured.
+absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
                                            const SearchContext& context) {
   ResolvedSearch resolved;
-  HMANN_ASSIGN_OR_RETURN(resolved.dials, options.Resolve(context));
-  if (context.calibration == nullptr || options.names_dials()) return resolved;
+  HMANN_ASSIGN_OR_RETURN(resolved.params, options.Resolve(context));
+  if (context.calibration == nullptr || options.names_params()) return resolved;
   const double wanted = options.recall.value_or(kDefaultRecall);
-  const auto found = context.calibration->Find(WayOf(resolved.dials, context),
+  const auto found = context.calibration->Find(WayOf(resolved.params, context),
                                                options.Widened(context.n).k, wanted);
   if (found.has_value()) resolved.calibrated_recall = found->recall;
   if (options.recall.has_value() && (!found.has_value() || found->recall < wanted)) {
@@ -67,7 +67,7 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchOptions& options,
 
 }  // namespace
 
-absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) const {
+absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchParams& options) const {
   SearchContext context = impl_->placed().Context();
   context.content_hash = info().content_hash;
   const absl::StatusOr<TunedTable>& table = impl_->tuned();
@@ -90,13 +90,13 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) cons
   ResolvedSearch resolved;
   HMANN_ASSIGN_OR_RETURN(resolved.tuned,
                          impl_->tuned()->Choose(impl_->placement(), options.k, TargetOf(options)));
-  // The table is a file, and what is said beside the target counts.
-  SearchOptions chosen = OptionsOf(resolved.tuned->dials);
-  for (const Dial& dial : DialTable()) {
-    if (const std::optional<double> asked = dial.asked(options); asked.has_value())
-      dial.ask(chosen, *asked);
+  // The table comes from a file; parameters given next to the target take precedence.
+  SearchParams chosen = ParamsOf(resolved.tuned->params);
+  for (const ParamInfo& param : ParamTable()) {
+    if (const std::optional<double> asked = param.asked(options); asked.has_value())
+      param.ask(chosen, *asked);
   }
-  HMANN_ASSIGN_OR_RETURN(resolved.dials, chosen.Resolve(context));
+  HMANN_ASSIGN_OR_RETURN(resolved.params, chosen.Resolve(context));
   resolved.in_flight = impl_->InFlight(options.k);
   return resolved;
 }
@@ -104,41 +104,41 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchOptions& options) cons
 bool Index::on_block_tier() const { return impl_->placed().blocks != nullptr; }
 
 Searcher::Searcher(std::shared_ptr<const Index> index)
-    : index_(std::move(index)), driver_(MakeDriver(ImplOf(*index_).placed())) {}
+    : index_(std::move(index)), executor_(MakeExecutor(ImplOf(*index_).placed())) {}
 Searcher::~Searcher() = default;
 Searcher::Searcher(Searcher&&) noexcept = default;
 
-absl::Status Searcher::Search(const void* query, const Dials& dials, Answer* answer,
+absl::Status Searcher::Search(const void* query, const ResolvedParams& params, Answer* answer,
                               Counters* counters, const SearchLimits& limits) {
   absl::Status outcome;
   const auto done = [&](std::size_t, const absl::Status& status, Answer& found) {
     outcome = status;
     if (status.ok()) std::swap(*answer, found);
   };
-  HMANN_RETURN_IF_ERROR(driver_->Run(
-      {1, 1, [query](std::size_t) { return query; }, dials, std::ref(done), counters, limits}));
+  HMANN_RETURN_IF_ERROR(executor_->Run(
+      {1, 1, [query](std::size_t) { return query; }, params, std::ref(done), counters, limits}));
   return outcome;
 }
 
-absl::Status Searcher::Search(const void* query, const SearchOptions& options, Answer* answer,
+absl::Status Searcher::Search(const void* query, const SearchParams& options, Answer* answer,
                               Counters* counters) {
   HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index_->Resolve(options));
   SearchLimits limits;
   limits.budget = options.budget.value_or(limits.budget);
-  return Search(query, resolved.dials, answer, counters, limits);
+  return Search(query, resolved.params, answer, counters, limits);
 }
 
 absl::Status Searcher::SearchMany(
-    std::size_t n, const std::function<const void*(std::size_t)>& query, const Dials& dials,
-    std::uint32_t in_flight,
+    std::size_t n, const std::function<const void*(std::size_t)>& query,
+    const ResolvedParams& params, std::uint32_t in_flight,
     const std::function<void(std::size_t, const absl::Status&, Answer&)>& done, Counters* counters,
     const SearchLimits& limits) {
-  return driver_->Run({n, in_flight, query, dials, done, counters, limits});
+  return executor_->Run({n, in_flight, query, params, done, counters, limits});
 }
 
 absl::Status Searcher::Get(std::span<const std::uint64_t> labels, void* vectors, Counters* counters,
                            const SearchLimits& limits) {
-  return GetVectors(ImplOf(*index_).placed(), *driver_, labels, static_cast<std::byte*>(vectors),
+  return GetVectors(ImplOf(*index_).placed(), *executor_, labels, static_cast<std::byte*>(vectors),
                     counters, limits);
 }
 

@@ -24,12 +24,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Answers {
-  std::vector<std::vector<Neighbour>> nearest;  ///< one list a query
+  std::vector<std::vector<Neighbor>> nearest;  ///< one list per query
   Counters total;
 };
 
 Answers SearchAll(const std::shared_ptr<const Index>& index, const VectorFile& queries,
-                  const SearchOptions& options) {
+                  const SearchParams& options) {
   Answers answers;
   Searcher searcher(index);
   for (std::uint64_t i = 0; i < queries.n(); ++i) {
@@ -48,9 +48,9 @@ void ExpectSame(const Answers& found, const Answers& expected) {
     ASSERT_EQ(found.nearest[query].size(), expected.nearest[query].size());
     for (std::size_t i = 0; i < found.nearest[query].size(); ++i) {
       ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label)
-          << "query " << query << ", neighbour " << i;
+          << "query " << query << ", neighbor " << i;
       ASSERT_EQ(found.nearest[query][i].distance, expected.nearest[query][i].distance)
-          << "query " << query << ", neighbour " << i;
+          << "query " << query << ", neighbor " << i;
     }
   }
 }
@@ -82,9 +82,9 @@ class Sample : public testing::Test {
     for (std::uint64_t query = 0; query < queries_->n(); ++query) {
       std::vector<std::uint64_t> ids;
       std::vector<float> distances;
-      for (const Neighbour& neighbour : answers.nearest[query]) {
-        ids.push_back(neighbour.label);
-        distances.push_back(neighbour.distance);
+      for (const Neighbor& neighbor : answers.nearest[query]) {
+        ids.push_back(neighbor.label);
+        distances.push_back(neighbor.distance);
       }
       sum += RecallAtK(*truth_, query, k, ids, distances);
     }
@@ -100,33 +100,33 @@ class Sample : public testing::Test {
 
 TEST_F(Sample, IsFoundAgain) {
   EXPECT_EQ(report_->self_recall_at_1, 1.0);
-  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
-    EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 10, .walk = walk}), 10), 0.95)
-        << "at the defaults, walk " << static_cast<int>(walk);
+  for (const SearchMode mode : {SearchMode::kGraph, SearchMode::kMultiStart}) {
+    EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 10, .mode = mode}), 10), 0.95)
+        << "at the defaults, mode " << static_cast<int>(mode);
   }
   EXPECT_GT(Recall(SearchAll(index_, *queries_, {.k = 100, .ef_l1 = 64, .ef_l0 = 300}), 100), 0.98);
 }
 
 TEST_F(Sample, RecallGrowsWithEachEf) {
   constexpr double kNoise = 0.004;  // 2,000 answers
-  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
+  for (const SearchMode mode : {SearchMode::kGraph, SearchMode::kMultiStart}) {
     double before = 0;
     for (const std::uint32_t ef_l0 : {1, 2, 4, 8, 16, 32, 64, 128}) {
       const double recall = Recall(
-          SearchAll(index_, *queries_, {.k = 10, .ef_l1 = 32, .ef_l0 = ef_l0, .walk = walk}), 10);
+          SearchAll(index_, *queries_, {.k = 10, .ef_l1 = 32, .ef_l0 = ef_l0, .mode = mode}), 10);
       EXPECT_GE(recall, before - kNoise)
-          << "ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
+          << "ef_l0 " << ef_l0 << ", mode " << static_cast<int>(mode);
       before = std::max(before, recall);
     }
     EXPECT_GT(before, 0.97);
     for (const std::uint32_t ef_l0 : {0, 2, 16}) {  // 0: of L1 alone
       before = 0;
       for (const std::uint32_t ef_l1 : {1, 2, 4, 8, 16, 32, 64, 128}) {
-        SearchOptions options{.k = 10, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
-        if (ef_l0 == 0) options = {.k = 10, .ef_l1 = ef_l1, .walk = WalkKind::kUpper};
+        SearchParams options{.k = 10, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .mode = mode};
+        if (ef_l0 == 0) options = {.k = 10, .ef_l1 = ef_l1, .mode = SearchMode::kUpper};
         const double recall = Recall(SearchAll(index_, *queries_, options), 10);
         EXPECT_GE(recall, before - kNoise)
-            << "ef_l1 " << ef_l1 << ", ef_l0 " << ef_l0 << ", walk " << static_cast<int>(walk);
+            << "ef_l1 " << ef_l1 << ", ef_l0 " << ef_l0 << ", mode " << static_cast<int>(mode);
         before = std::max(before, recall);
       }
     }
@@ -134,8 +134,8 @@ TEST_F(Sample, RecallGrowsWithEachEf) {
 }
 
 TEST_F(Sample, AnswersDoNotDependOnTheTier) {
-  const SearchOptions pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .walk = WalkKind::kBestFirst},
-      beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .walk = WalkKind::kMultiStart};
+  const SearchParams pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .mode = SearchMode::kGraph},
+      beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .mode = SearchMode::kMultiStart};
   const Answers by_best_first = SearchAll(index_, *queries_, pool),
                 by_beams = SearchAll(index_, *queries_, beams);
   for (const OpenOptions& options : {OpenOptions{"dram", "dram"}, OpenOptions{"mapped", "mapped"},
@@ -148,7 +148,7 @@ TEST_F(Sample, AnswersDoNotDependOnTheTier) {
     ASSERT_NO_FATAL_FAILURE(ExpectSame(SearchAll(*index, *queries_, pool), by_best_first));
     const Answers found = SearchAll(*index, *queries_, beams);
     ASSERT_NO_FATAL_FAILURE(ExpectSame(found, by_beams));
-    EXPECT_EQ(found.total.slow_reads, by_beams.total.slow_reads);
+    EXPECT_EQ(found.total.node_reads, by_beams.total.node_reads);
     bool slow_is_named = false;
     for (const Placement& placement : (*index)->Placements()) {
       EXPECT_GT(placement.bytes, 0u) << placement.structure;
@@ -159,8 +159,8 @@ TEST_F(Sample, AnswersDoNotDependOnTheTier) {
 }
 
 TEST_F(Sample, SearchersDoNotDisturbEachOther) {
-  const SearchOptions options{
-      .k = 10, .ef_l1 = 16, .ef_l0 = 3, .walk = WalkKind::kMultiStart, .query_threads = 2};
+  const SearchParams options{
+      .k = 10, .ef_l1 = 16, .ef_l0 = 3, .mode = SearchMode::kMultiStart, .query_threads = 2};
   const Answers expected = SearchAll(index_, *queries_, options);
   std::vector<Answers> found(3);
   std::vector<std::thread> threads;
@@ -170,7 +170,7 @@ TEST_F(Sample, SearchersDoNotDisturbEachOther) {
   for (const Answers& answers : found) ASSERT_NO_FATAL_FAILURE(ExpectSame(answers, expected));
 }
 
-/// The whole engine, built index and all, against the reference.
+/// Compares the whole engine, on a built index, with the reference.
 TEST_F(Sample, WorkIsTheReferences) {
   const IndexFile file = *IndexFile::Open(*folder_ / "sample.hmann");
   const LayerLinks links = ReadLinks(file);
@@ -187,11 +187,11 @@ TEST_F(Sample, WorkIsTheReferences) {
     for (std::uint64_t query = 0; query < 40; ++query) {
       Answer answer;
       Counters counters;
-      SearchOptions options{.k = k,
-                            .ef_l1 = ef_l1,
-                            .ef_l0 = ef_l0,
-                            .walk = pool ? WalkKind::kBestFirst : WalkKind::kMultiStart};
-      if (ef_l0 == 0) options = {.k = k, .ef_l1 = ef_l1, .walk = WalkKind::kUpper};
+      SearchParams options{.k = k,
+                           .ef_l1 = ef_l1,
+                           .ef_l0 = ef_l0,
+                           .mode = pool ? SearchMode::kGraph : SearchMode::kMultiStart};
+      if (ef_l0 == 0) options = {.k = k, .ef_l1 = ef_l1, .mode = SearchMode::kUpper};
       ASSERT_TRUE(searcher.Search(queries_->Row(query), options, &answer, &counters).ok());
       const ReferenceAnswer expected =
           ReferenceSearch(reference, queries_->Row(query), {k, ef_l1, ef_l0, pool});
@@ -200,9 +200,9 @@ TEST_F(Sample, WorkIsTheReferences) {
         ASSERT_EQ(answer.nearest[i].label, file.Label(expected.nearest[i].id));
       EXPECT_EQ(counters.distances_fast, expected.counters.distances_fast);
       EXPECT_EQ(counters.distances_slow, expected.counters.distances_slow);
-      EXPECT_EQ(counters.slow_reads, expected.counters.slow_reads);
-      EXPECT_EQ(counters.slow_bytes, expected.counters.slow_bytes);
-      EXPECT_EQ(counters.rounds, expected.counters.rounds);
+      EXPECT_EQ(counters.node_reads, expected.counters.node_reads);
+      EXPECT_EQ(counters.node_bytes, expected.counters.node_bytes);
+      EXPECT_EQ(counters.hops, expected.counters.hops);
     }
   }
 }
@@ -228,15 +228,15 @@ TEST(Open, TinyIndexesAnswer) {
       Searcher searcher(*Index::Open(options.out));
       VectorFile base = *VectorFile::Open(options.base);
       ASSERT_TRUE(base.FitQueries(1, dtype, "the index").ok());
-      for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart}) {
+      for (const SearchMode mode : {SearchMode::kGraph, SearchMode::kMultiStart}) {
         Answer answer;
-        ASSERT_TRUE(searcher.Search(base.Row(n - 1), {.k = n, .walk = walk}, &answer).ok());
+        ASSERT_TRUE(searcher.Search(base.Row(n - 1), {.k = n, .mode = mode}, &answer).ok());
         std::set<std::uint64_t> labels;
-        for (const Neighbour& neighbour : answer.nearest) labels.insert(neighbour.label);
+        for (const Neighbor& neighbor : answer.nearest) labels.insert(neighbor.label);
         EXPECT_EQ(answer.nearest[0].distance, 0);
         EXPECT_EQ(labels.size(), n);
         EXPECT_EQ(*labels.rbegin(), n - 1);
-        EXPECT_FALSE(searcher.Search(base.Row(0), {.k = n + 1, .walk = walk}, &answer).ok());
+        EXPECT_FALSE(searcher.Search(base.Row(0), {.k = n + 1, .mode = mode}, &answer).ok());
       }
     }
   }

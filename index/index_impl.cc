@@ -25,7 +25,7 @@ bool IsLabelOrder(const Section& section) {
 
 constexpr std::size_t kWarmedAtOnce = 16_MiB;
 
-/// The kernel reads them all at once, if it knows how (Linux 5.14); else one after the
+/// The kernel reads all pages at once if it can (Linux 5.14); otherwise one after the
 /// other.
 void ReadPages(std::span<const std::byte> bytes) {
   const std::size_t before = reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlockBytes;
@@ -166,14 +166,14 @@ absl::Status IndexImpl::MakeCodes(std::uint32_t bits, const Tier& fast, Progress
   return absl::OkStatus();
 }
 
-/// The fastest at the recall that defaults are for, of one k and CPU.
+/// The bits of the fastest entry at the default recall, for one k and CPU.
 std::uint32_t IndexImpl::TunedBits(const OpenOptions& options) {
   if (!tuned_.ok()) return 0;
   const TunedEntry* least = nullptr;
   double least_us = 0;
   std::uint32_t best = 0, compared = 0;
   for (const std::uint32_t bits : {0u, 4u, 8u}) {
-    const TunedPlacement placement = PlacementOf(options, bits);
+    const TunedEntryKey placement = PlacementOf(options, bits);
     for (const TunedEntry& entry : tuned_->entries) {
       if (!(entry.placement == placement) ||
           (least != nullptr && (entry.k != least->k || entry.cpu != least->cpu)))
@@ -217,7 +217,7 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   HMANN_RETURN_IF_ERROR(PlaceL0(*slow, options, progress));
   HMANN_RETURN_IF_ERROR(MakeCache(options, progress));
   HMANN_RETURN_IF_ERROR(MakeCodes(sq_bits, *fast, progress));
-  // Copies of a helper are for memory that can be addressed; a device copies by itself.
+  // Helpers copy from addressable memory; a device transfers by itself.
   if (placed_.l0 == nullptr || options.helper_threads <= 0) return absl::OkStatus();
   helpers_ = std::make_unique<MigrationHelpers>(options.helper_threads, placed_.emulated);
   placed_.helpers = helpers_.get();
@@ -266,7 +266,7 @@ std::vector<Placement> IndexImpl::Placements() const {
     const Region& region = scalar_codes_->region;
     placements.push_back(
         {"scalar_codes", scalar_codes_->tier,
-         absl::StrCat(scalar_codes_->quantiser.bits(), " bits, made at load from the vectors",
+         absl::StrCat(scalar_codes_->quantizer.bits(), " bits, made at load from the vectors",
                       why_codes_, "; ", region.Where().ToString()),
          region.size()});
   }
@@ -288,7 +288,7 @@ std::vector<Placement> IndexImpl::Placements() const {
   return placements;
 }
 
-TunedPlacement PlacementOf(const OpenOptions& options, std::uint32_t sq_bits) {
+TunedEntryKey PlacementOf(const OpenOptions& options, std::uint32_t sq_bits) {
   const bool cached = options.cache_bytes > 0;
   const absl::string_view policy(Name(options.cache).data(), Name(options.cache).size());
   const std::string codes = sq_bits > 0 ? absl::StrCat(", sq", sq_bits) : "";

@@ -24,13 +24,13 @@
 
 namespace hmann {
 
-/// An index file and where its sections were brought.
+/// An index file and the locations to which its sections were placed.
 class IndexImpl {
  public:
   explicit IndexImpl(IndexFile file) : file_(std::move(file)) {}
 
-  /// Upper layers first: they are what must not fail. The tuned table is read before.
-  /// Errors: those of Index::Open.
+  /// Places the upper layers first, because they must not fail. Reads the tuned table
+  /// before that. Errors: those of Index::Open.
   absl::Status Place(const OpenOptions& options, Progress& progress);
 
   const IndexInfo& info() const { return file_.info(); }
@@ -46,11 +46,11 @@ class IndexImpl {
                                                   std::span<const std::uint64_t>)>& visit) const;
   absl::Status Scrub(const std::function<bool(std::uint64_t)>& pace) const;
 
-  /// The table beside the file, if there is one; what is wrong with it is said by
-  /// tuned().
+  /// The tuned table next to the file, if there is one. If it cannot be read, tuned()
+  /// says why.
   const absl::StatusOr<TunedTable>& tuned() const { return tuned_; }
-  const TunedPlacement& placement() const { return placement_; }
-  /// Of ResolvedSearch.
+  const TunedEntryKey& placement() const { return placement_; }
+  /// The value for ResolvedSearch.
   std::uint32_t InFlight(std::uint32_t k) const;
 
  private:
@@ -60,14 +60,15 @@ class IndexImpl {
     Region region;
   };
 
-  /// Where the section's bytes are now; they stay there while this lives.
+  /// Places a section and returns its region, which stays valid while this object lives.
   absl::StatusOr<const Region*> PlaceSection(const Section& section, const Tier& tier,
                                              Progress& progress);
-  /// Of sections that are not placed but read now.
+  /// Checks the checksums of sections that are read now and not placed.
   absl::Status CheckNow(std::initializer_list<SectionKind> kinds) const;
   absl::Status PlaceUpperLayers(const Tier& fast, Progress& progress);
   absl::Status PlaceCodes(const Tier& fast, Progress& progress);
-  /// Where it lies: what is asked for by label is no reason to load 4 bytes a vector.
+  /// Leaves the label order where it lies: lookups by label are no reason to load 4 bytes
+  /// a vector.
   absl::Status PlaceLabelOrder(Progress& progress);
   absl::Status PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress);
   absl::Status MakeCache(const OpenOptions& options, Progress& progress);
@@ -84,13 +85,14 @@ class IndexImpl {
   std::unique_ptr<BlockCache> cache_;
   std::unique_ptr<MigrationHelpers> helpers_;
   absl::StatusOr<TunedTable> tuned_ = NotFound("not read");
-  TunedPlacement placement_;
+  TunedEntryKey placement_;
 };
 
-/// What is behind `index`, for those who look inside: Searcher, index/tune, tests.
+/// The implementation of `index`, for internal users: Searcher, index/tune, tests.
 const IndexImpl& ImplOf(const Index& index);
 
-/// Where an index lies that is opened so, as its tuned table names it; with such codes.
-TunedPlacement PlacementOf(const OpenOptions& options, std::uint32_t sq_bits);
+/// The placement of an index opened with `options` and codes of `sq_bits`, as its tuned
+/// table names it.
+TunedEntryKey PlacementOf(const OpenOptions& options, std::uint32_t sq_bits);
 
 }  // namespace hmann

@@ -1,4 +1,4 @@
-// Searches that only some vectors may answer: Index::Matching, SearchOptions::matches.
+// Searches restricted to some vectors: Index::Matching, SearchParams::matches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Found = std::vector<std::pair<std::uint64_t, float>>;
 
-/// 10,000 SIFT vectors and the queries beside them; built once.
+/// 10,000 SIFT vectors and their queries; built once.
 class MatchesTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -35,7 +35,7 @@ class MatchesTest : public testing::Test {
     delete folder_;
   }
 
-  /// One label in `of`, without an order.
+  /// About one label in `of`, in no particular order.
   static auto Every(std::uint64_t of) {
     return [of](std::uint64_t label) { return (label * 2654435761u >> 7) % of == 0; };
   }
@@ -47,7 +47,7 @@ class MatchesTest : public testing::Test {
   }
 
   static std::vector<Found> Search(const std::shared_ptr<const Index>& index,
-                                   const SearchOptions& options, std::uint32_t in_flight = 1,
+                                   const SearchParams& options, std::uint32_t in_flight = 1,
                                    Counters* counters = nullptr, const SearchLimits& limits = {},
                                    std::size_t* cut_short = nullptr) {
     std::vector<Found> found(queries_->n());
@@ -55,18 +55,18 @@ class MatchesTest : public testing::Test {
     EXPECT_TRUE(resolved.ok()) << resolved.status();
     const auto done = [&](std::size_t i, const absl::Status& status, Answer& answer) {
       EXPECT_TRUE(status.ok()) << status;
-      for (const Neighbour& near : answer.nearest) found[i].emplace_back(near.label, near.distance);
+      for (const Neighbor& near : answer.nearest) found[i].emplace_back(near.label, near.distance);
       if (cut_short != nullptr) *cut_short += answer.cut_short ? 1 : 0;
     };
     EXPECT_TRUE(Searcher(index)
                     .SearchMany(
                         queries_->n(), [](std::size_t i) { return queries_->Row(i); },
-                        resolved->dials, in_flight, done, counters, limits)
+                        resolved->params, in_flight, done, counters, limits)
                     .ok());
     return found;
   }
 
-  /// The nearest of the labels that match, by comparing with all.
+  /// The nearest of the matching labels, by brute force.
   template <typename Accepts>
   static Found Exact(std::uint64_t query, std::uint32_t k, const Accepts& accepts) {
     const Kernels& kernels = index_->kernels();
@@ -85,7 +85,8 @@ class MatchesTest : public testing::Test {
     return all;
   }
 
-  /// Of the answers; each must match and come once, and as many must come as there can.
+  /// Recall of the answers. Each answer must match and appear once, and there must be as
+  /// many as possible.
   template <typename Accepts>
   static double Recall(const std::vector<Found>& found, std::uint32_t k, const Accepts& accepts) {
     double hits = 0, wanted = 0;
@@ -110,11 +111,12 @@ class MatchesTest : public testing::Test {
 };
 
 TEST_F(MatchesTest, EveryWalkFindsTheNearestThatMatch) {
-  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart, WalkKind::kQuantised}) {
+  for (const SearchMode mode :
+       {SearchMode::kGraph, SearchMode::kMultiStart, SearchMode::kQuantized}) {
     for (const std::uint64_t of : {1, 2, 5, 20, 100, 3000}) {
-      SCOPED_TRACE(absl::StrCat("walk ", static_cast<int>(walk), ", one in ", of));
+      SCOPED_TRACE(absl::StrCat("mode ", static_cast<int>(mode), ", one in ", of));
       const Matches matches = MustMatch(*index_, Every(of));
-      const auto found = Search(index_, {.k = 10, .walk = walk, .matches = &matches});
+      const auto found = Search(index_, {.k = 10, .mode = mode, .matches = &matches});
       EXPECT_GE(Recall(found, 10, Every(of)), 0.93);
     }
   }
@@ -131,7 +133,7 @@ TEST_F(MatchesTest, AllThatMatchAreFoundWhereTheyAreFewerThanK) {
     EXPECT_TRUE(found.empty());
 }
 
-/// A walk stays where the query is; the matches are elsewhere.
+/// A traversal stays near the query, while the matches are elsewhere.
 TEST_F(MatchesTest, WhatIsFarFromTheQueryIsFoundByAScan) {
   std::set<std::uint64_t> near;
   for (const auto& [label, distance] : Exact(0, 9000, [](std::uint64_t) { return true; }))
@@ -149,7 +151,7 @@ TEST_F(MatchesTest, WhatIsFarFromTheQueryIsFoundByAScan) {
 TEST_F(MatchesTest, AnswersAreTheSameOnEachTierAndBesideEachOther) {
   for (const std::uint64_t of : {3, 2000}) {
     const Matches matches = MustMatch(*index_, Every(of));
-    const SearchOptions options{.k = 10, .walk = WalkKind::kBestFirst, .matches = &matches};
+    const SearchParams options{.k = 10, .mode = SearchMode::kGraph, .matches = &matches};
     const auto expected = Search(index_, options);
     for (const char* slow : {"mapped", "emulated:lat=1ns", "nvme"}) {
       const auto other = Index::Open(*folder_ / "sample.hmann", {.slow = slow});
@@ -175,7 +177,7 @@ TEST_F(MatchesTest, OnADeviceAPredicateReadsHardlyMore) {
 TEST_F(MatchesTest, LabelsMayBeTheUsersOwn) {
   BuildOptions options;
   options.base = "datasets/sample/base.u8bin";
-  options.out = *folder_ / "labelled.hmann";
+  options.out = *folder_ / "labeled.hmann";
   std::vector<std::uint64_t> own(base_->n());
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = (i << 33) + i % 2;
   options.label_values = own;
@@ -203,10 +205,11 @@ TEST_F(MatchesTest, WhatCannotBeIsRefused) {
 
 TEST_F(MatchesTest, WhatABudgetLeavesMatches) {
   const Matches matches = MustMatch(*index_, Every(2));
-  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart, WalkKind::kQuantised}) {
-    SCOPED_TRACE(static_cast<int>(walk));
+  for (const SearchMode mode :
+       {SearchMode::kGraph, SearchMode::kMultiStart, SearchMode::kQuantized}) {
+    SCOPED_TRACE(static_cast<int>(mode));
     std::size_t answers = 0, cut_short = 0;
-    for (const Found& found : Search(index_, {.k = 10, .walk = walk, .matches = &matches}, 1,
+    for (const Found& found : Search(index_, {.k = 10, .mode = mode, .matches = &matches}, 1,
                                      nullptr, {.budget = std::chrono::nanoseconds(1)}, &cut_short))
       for (const auto& [label, distance] : found) {
         EXPECT_TRUE(Every(2)(label)) << label;

@@ -1,4 +1,4 @@
-// Norms of all sizes in one set, from the vector file to the answer.
+// Norms of all sizes in one data set, from the vector file to the answer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kDim = 24, kRows = 3000, kAsked = 60;
 
-/// Random directions, row `i` with norm(i), about.
+/// Random directions; row `i` has a norm of about norm(i).
 std::vector<float> WithNorms(const std::function<float(std::uint32_t)>& norm) {
   const Generator generator =
       *Generator::Make({.n = kRows, .dim = kDim, .intrinsic_dim = 16, .clusters = 50}, DType::kF32);
@@ -33,7 +33,8 @@ std::vector<float> WithNorms(const std::function<float(std::uint32_t)>& norm) {
 }
 
 struct Norms : testing::TestWithParam<Metric> {
-  /// Builds; the mean recall@10 of the first vectors as queries, by default dials.
+  /// Builds an index. Returns the mean recall@10 with the first vectors as queries and
+  /// default parameters.
   absl::StatusOr<double> Recall(const std::vector<float>& values) {
     BuildOptions options;
     options.base = folder / "base.fbin";
@@ -51,9 +52,9 @@ struct Norms : testing::TestWithParam<Metric> {
     for (std::uint32_t i = 0; i < kAsked; ++i) {
       HMANN_RETURN_IF_ERROR(searcher.Search(&values[std::size_t{i} * kDim], {.k = 10}, &answer));
       const std::vector<std::uint64_t> exact = Nearest(values, i);
-      for (const Neighbour& neighbour : answer.nearest) {
-        EXPECT_TRUE(std::isfinite(neighbour.distance)) << i;
-        found += static_cast<std::size_t>(std::count(exact.begin(), exact.end(), neighbour.label));
+      for (const Neighbor& neighbor : answer.nearest) {
+        EXPECT_TRUE(std::isfinite(neighbor.distance)) << i;
+        found += static_cast<std::size_t>(std::count(exact.begin(), exact.end(), neighbor.label));
       }
     }
     return static_cast<double>(found) / (10.0 * kAsked);
@@ -99,7 +100,7 @@ TEST_P(Norms, AsLargeAsDistancesAllowAreFound) {
 TEST_P(Norms, DenormalsAreFound) {
   const auto recall = Recall(WithNorms([](std::uint32_t) { return 1e-41f; }));
   ASSERT_TRUE(recall.ok()) << recall.status();
-  // Under L2 and inner product all distances are zero, and so is what is found.
+  // Under L2 and inner product all distances are zero, so any result is right.
   if (GetParam() == Metric::kCosine) {
     EXPECT_GE(*recall, 0.9);
   }

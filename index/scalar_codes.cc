@@ -10,9 +10,10 @@
 namespace hmann {
 namespace {
 
-/// Components that the range is fitted to.
+/// Components to which the range is fitted.
 constexpr std::size_t kSampled = std::size_t{1} << 20;
-/// Codes begin at multiples: half a cache line, so that those of 96 bytes are not padded.
+/// Codes begin at multiples of this: half a cache line, so that codes of 96 bytes are not
+/// padded.
 constexpr std::size_t kAlignment = 32;
 
 }  // namespace
@@ -26,25 +27,25 @@ absl::StatusOr<std::unique_ptr<ScalarCodes>> MakeScalarCodes(const PlacedIndex& 
     return id < index.n1() ? index.FastRow(id) : index.Record(id) + index.records.row_offset;
   };
   const std::size_t count = std::min(n, std::max<std::size_t>(256, kSampled / index.kernels.dim));
-  HMANN_ASSIGN_OR_RETURN(ScalarQuantiser quantiser,
-                         ScalarQuantiser::Learn(index.kernels, bits, count,
+  HMANN_ASSIGN_OR_RETURN(ScalarQuantizer quantizer,
+                         ScalarQuantizer::Learn(index.kernels, bits, count,
                                                 [&](std::size_t i) { return row(i * n / count); }));
-  const std::size_t stride = (quantiser.code_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t stride = (quantizer.code_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   progress.Start("scalar codes", n, "vectors");
   HMANN_ASSIGN_OR_RETURN(Region region, tier.Make(n * stride, [&](std::byte* codes) {
     ThreadPool pool(UsableCores(), ThreadPool::Kind::kOwn);
     pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
-      ScalarQuantiser::Scratch scratch;
+      ScalarQuantizer::Scratch scratch;
       for (std::size_t i = begin; i < end; ++i)
-        quantiser.Encode(row(i), codes + i * stride, scratch);
+        quantizer.Encode(row(i), codes + i * stride, scratch);
       progress.Advance(end - begin);
     });
   }));
   progress.Finish();
   auto codes = std::make_unique<ScalarCodes>(
-      ScalarCodes{std::move(quantiser), std::move(region), index, tier.traits().name});
-  codes->view.quantiser = &codes->quantiser;
-  codes->view.kernels = codes->quantiser.kernels();
+      ScalarCodes{std::move(quantizer), std::move(region), index, tier.traits().name});
+  codes->view.quantizer = &codes->quantizer;
+  codes->view.kernels = codes->quantizer.kernels();
   for (LayerView& layer : codes->view.upper) {
     layer.rows = codes->region.data();
     layer.row_stride = stride;

@@ -1,5 +1,5 @@
-// Searches that go by codes of scalar quantisation: exact distances, the same answers on
-// every tier, and nearly those of a search without.
+// Searches by codes of scalar quantization: exact distances, the same answers on every
+// tier, and nearly those of a search without codes.
 #include "index/scalar_codes.h"
 
 #include <gmock/gmock.h>
@@ -22,9 +22,9 @@ class ScalarCodesTest : public testing::TestWithParam<std::uint32_t> {};
 std::size_t Shared(const TierAnswers& a, const TierAnswers& b) {
   std::size_t shared = 0;
   for (std::size_t q = 0; q < kTierQueries; ++q) {
-    for (const Neighbour& found : a.nearest[q]) {
+    for (const Neighbor& found : a.nearest[q]) {
       shared += std::any_of(b.nearest[q].begin(), b.nearest[q].end(),
-                            [&](const Neighbour& other) { return other.label == found.label; })
+                            [&](const Neighbor& other) { return other.label == found.label; })
                     ? 1
                     : 0;
     }
@@ -40,7 +40,7 @@ TEST_P(ScalarCodesTest, AnswersAreExactAndNearlyThoseWithout) {
       const auto without = made.Open("dram");
       const auto with = made.Open("dram", {.sq_bits = GetParam()});
       ASSERT_TRUE(without != nullptr && with != nullptr);
-      const SearchOptions options{.k = 10, .ef_l1 = 20, .ef_l0 = 100, .walk = WalkKind::kBestFirst};
+      const SearchParams options{.k = 10, .ef_l1 = 20, .ef_l0 = 100, .mode = SearchMode::kGraph};
       const TierAnswers expected = made.Search(without, options),
                         found = made.Search(with, options);
       EXPECT_GE(Shared(found, expected), kTierQueries * (GetParam() == 8 ? 9 : 8));
@@ -53,7 +53,7 @@ TEST_P(ScalarCodesTest, AnswersAreExactAndNearlyThoseWithout) {
         ASSERT_EQ(found.nearest[q].size(), 10u);
         const void* vector = made.queries.Row(q * 37 % made.queries.n());
         ASSERT_TRUE(EncodeRow(kernels, made.queries.dtype(), vector, query.data()).ok());
-        for (const Neighbour& near : found.nearest[q]) {
+        for (const Neighbor& near : found.nearest[q]) {
           const void* base = made.queries.Row(near.label);
           ASSERT_TRUE(EncodeRow(kernels, made.queries.dtype(), base, row.data()).ok());
           EXPECT_EQ(near.distance,
@@ -73,20 +73,20 @@ TEST_P(ScalarCodesTest, GivesTheSameAnswersOnEveryTierInEveryMode) {
     const auto cached = made.Open(
         tier, {.cache = CachePolicy::kDynamic, .cache_bytes = 100 << 10, .sq_bits = GetParam()});
     ASSERT_TRUE(dram != nullptr && slow != nullptr && cached != nullptr);
-    for (SearchOptions options : ManyTierDials()) {
-      SCOPED_TRACE(absl::StrCat(tier, " ", Name(*options.walk).data(), " k ", options.k));
+    for (SearchParams options : ManyTierParams()) {
+      SCOPED_TRACE(absl::StrCat(tier, " ", Name(*options.mode).data(), " k ", options.k));
       const TierAnswers expected = made.Search(dram, options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(made.Search(cached, options), expected));
       for (const Prefetch prefetch :
-           {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
+           {Prefetch::kAhead, Prefetch::kOff, Prefetch::kHop, Prefetch::kHelper}) {
         options.prefetch = prefetch;
         const TierAnswers found = made.Search(slow, options);
         ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, expected));
         EXPECT_EQ(found.total.estimates, expected.total.estimates);
-        EXPECT_EQ(found.total.slow_reads, expected.total.slow_reads);
+        EXPECT_EQ(found.total.node_reads, expected.total.node_reads);
       }
-      // The codes of the file know nothing of these.
-      if (options.walk == WalkKind::kQuantised) {
+      // The file's codes are independent of these.
+      if (options.mode == SearchMode::kQuantized) {
         options.prefetch.reset();
         ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(expected, made.Search(plain, options)));
       }
@@ -99,14 +99,14 @@ TEST_P(ScalarCodesTest, ASearchThatIsCutShortHasExactDistances) {
   const auto index = made.Open("dram", {.sq_bits = GetParam()});
   ASSERT_TRUE(index != nullptr);
   Searcher searcher(index);
-  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart, WalkKind::kUpper}) {
-    const SearchOptions options{
-        .k = 10, .ef_l1 = 40, .walk = walk, .budget = std::chrono::nanoseconds(1)};
+  for (const SearchMode mode : {SearchMode::kGraph, SearchMode::kMultiStart, SearchMode::kUpper}) {
+    const SearchParams options{
+        .k = 10, .ef_l1 = 40, .mode = mode, .budget = std::chrono::nanoseconds(1)};
     for (std::size_t q = 0; q < kTierQueries; ++q) {
       Answer answer;
       ASSERT_TRUE(searcher.Search(made.queries.Row(q * 37), options, &answer).ok());
       ASSERT_FALSE(answer.nearest.empty());
-      for (const Neighbour& near : answer.nearest) {
+      for (const Neighbor& near : answer.nearest) {
         const Kernels& kernels = index->kernels();
         EXPECT_EQ(
             near.distance,
@@ -144,15 +144,15 @@ TEST_P(ScalarCodesTest, ADeviceHasNone) {
 INSTANTIATE_TEST_SUITE_P(, ScalarCodesTest, testing::Values(4u, 8u),
                          [](const auto& info) { return absl::StrCat("sq", info.param); });
 
-/// A table of one setting a placement.
+/// A table with one setting per placement.
 void WriteTimes(const std::string& index, std::uint64_t content,
                 const std::vector<std::pair<std::uint32_t, double>>& us_of_bits) {
   TunedTable table;
   table.content_hash = content;
   for (const auto& [bits, us] : us_of_bits) {
     TunedSetting setting;
-    setting.dials.k = 10;
-    setting.dials.ef_l0 = 40;
+    setting.params.k = 10;
+    setting.params.ef_l0 = 40;
     setting.recall = setting.recall_low = setting.recall_p05 = 0.96;
     setting.mean_us = setting.p95_us = setting.p99_us = us;
     table.Put({.placement = PlacementOf({.slow = "dram"}, bits),

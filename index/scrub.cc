@@ -16,11 +16,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// As long as a search waits for a device.
+/// The same time that a search waits for a device.
 constexpr std::chrono::seconds kPatience(30);
 constexpr std::uint64_t kBlock = 4096;
 
-/// Hands out a region piece by piece.
+/// Reads a region piece by piece.
 class Pieces {
  public:
   static absl::StatusOr<Pieces> Of(const Region& region) {
@@ -37,7 +37,7 @@ class Pieces {
   absl::StatusOr<const std::byte*> Read(std::uint64_t offset, std::uint64_t bytes) {
     if (reader_ != nullptr) return FromDevice(offset, bytes);
     const std::byte* piece = region_.data() + offset;
-    // A mapping is told that it is read at random: nothing is read ahead by itself.
+    // Mappings are advised as random access, so the kernel does not read ahead by itself.
     ::madvise(const_cast<std::byte*>(piece), bytes, MADV_WILLNEED);
     return piece;
   }

@@ -9,10 +9,10 @@
 
 namespace hmann {
 
-/// Compares what lies in a region with its checksum, wherever that is: behind a pointer,
-/// or on a device. `pace` is called before each MiB with its bytes, and may wait; false
-/// ends the work. Errors: DATA_LOSS; CANCELLED; UNAVAILABLE when the device does not give
-/// the bytes; RESOURCE_EXHAUSTED.
+/// Compares the bytes of a region with their checksum, in memory or on a device. `pace`
+/// is called before each MiB with its bytes, and may wait; if it returns false, the work
+/// ends. Errors: DATA_LOSS; CANCELLED; UNAVAILABLE when the device does not give the
+/// bytes; RESOURCE_EXHAUSTED.
 absl::Status ScrubRegion(const Region& region, const CheckedBytes& what, std::uint64_t checksum,
                          const std::function<bool(std::uint64_t)>& pace);
 

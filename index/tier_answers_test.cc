@@ -19,9 +19,9 @@ using ::testing::HasSubstr;
 void ExpectSameWork(const TierAnswers& found, const TierAnswers& expected) {
   EXPECT_EQ(found.total.distances_fast, expected.total.distances_fast);
   EXPECT_EQ(found.total.distances_slow, expected.total.distances_slow);
-  EXPECT_EQ(found.total.slow_reads, expected.total.slow_reads);
-  EXPECT_EQ(found.total.slow_touches, expected.total.slow_touches);
-  EXPECT_EQ(found.total.slow_bytes, expected.total.slow_bytes);
+  EXPECT_EQ(found.total.node_reads, expected.total.node_reads);
+  EXPECT_EQ(found.total.node_accesses, expected.total.node_accesses);
+  EXPECT_EQ(found.total.node_bytes, expected.total.node_bytes);
   EXPECT_EQ(found.total.expanded_l0, expected.total.expanded_l0);
 }
 
@@ -43,12 +43,12 @@ TEST_P(EverySlowTier, GivesTheSameAnswersInEveryMode) {
   const auto slow = made_->Open(Spec());
   const auto with_helper = made_->Open(Spec(), {.helper_threads = 1});
   ASSERT_TRUE(dram != nullptr && slow != nullptr && with_helper != nullptr);
-  for (SearchOptions options : ManyTierDials()) {
-    SCOPED_TRACE(absl::StrCat(options.walk.has_value() ? Name(*options.walk).data() : "default",
+  for (SearchParams options : ManyTierParams()) {
+    SCOPED_TRACE(absl::StrCat(options.mode.has_value() ? Name(*options.mode).data() : "default",
                               " k ", options.k));
     const TierAnswers expected = made_->Search(dram, options);
     for (const Prefetch prefetch :
-         {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
+         {Prefetch::kAhead, Prefetch::kOff, Prefetch::kHop, Prefetch::kHelper}) {
       SCOPED_TRACE(std::string(Name(prefetch)));
       options.prefetch = prefetch;
       const TierAnswers found =
@@ -61,7 +61,7 @@ TEST_P(EverySlowTier, GivesTheSameAnswersInEveryMode) {
         EXPECT_EQ(found.total.migrated, 0u);
       }
       if (slow->on_block_tier()) {
-        EXPECT_EQ(found.total.io_reads > 0, found.total.slow_reads > 0);
+        EXPECT_EQ(found.total.io_reads > 0, found.total.node_reads > 0);
         EXPECT_EQ(found.total.io_bytes, found.total.io_reads * 4096);
       }
     }
@@ -75,27 +75,27 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWhereARecordTakesABlock) {
   const auto cached = large.Open(
       spec, {.cache = CachePolicy::kDynamic, .cache_bytes = 100_KiB, .helper_threads = 1});
   ASSERT_TRUE(dram != nullptr && slow != nullptr && cached != nullptr);
-  for (SearchOptions options : std::vector<SearchOptions>{
-           {.k = 10, .walk = WalkKind::kQuantised},
+  for (SearchParams options : std::vector<SearchParams>{
+           {.k = 10, .mode = SearchMode::kQuantized},
            {.k = 10,
            .ef_l1 = 4,
            .ef_l0 = 12,
-           .walk = WalkKind::kQuantised,
+           .mode = SearchMode::kQuantized,
            .nprobe = 0,
            .beam_width = 1},
-           {.k = 50, .ef_l0 = 50, .walk = WalkKind::kQuantised, .nprobe = 0, .beam_width = 64},
-           {.k = 10, .walk = WalkKind::kBestFirst},
-           {.k = 10, .walk = WalkKind::kMultiStart}}) {
-    SCOPED_TRACE(absl::StrCat(options.walk.has_value() ? Name(*options.walk).data() : "default",
+           {.k = 50, .ef_l0 = 50, .mode = SearchMode::kQuantized, .nprobe = 0, .beam_width = 64},
+           {.k = 10, .mode = SearchMode::kGraph},
+           {.k = 10, .mode = SearchMode::kMultiStart}}) {
+    SCOPED_TRACE(absl::StrCat(options.mode.has_value() ? Name(*options.mode).data() : "default",
                               " width ", options.beam_width.value_or(0)));
-    if (options.walk == WalkKind::kQuantised && !options.beam_width.has_value()) {
+    if (options.mode == SearchMode::kQuantized && !options.beam_width.has_value()) {
       options.beam_width = 8;  // these defaults depend on the tier
       options.nprobe = 0;
     }
     const TierAnswers expected = large.Search(dram, options);
-    EXPECT_EQ(expected.total.estimates > 0, options.walk == WalkKind::kQuantised);
+    EXPECT_EQ(expected.total.estimates > 0, options.mode == SearchMode::kQuantized);
     for (const Prefetch prefetch :
-         {Prefetch::kAhead, Prefetch::kOff, Prefetch::kRound, Prefetch::kHelper}) {
+         {Prefetch::kAhead, Prefetch::kOff, Prefetch::kHop, Prefetch::kHelper}) {
       options.prefetch = prefetch;
       const TierAnswers found =
           large.Search(prefetch == Prefetch::kHelper ? cached : slow, options);
@@ -110,11 +110,11 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWithEveryCache) {
   for (const CachePolicy policy : {CachePolicy::kStatic, CachePolicy::kDynamic}) {
     const auto slow = made_->Open(Spec(), {.cache = policy, .cache_bytes = 100_KiB});
     ASSERT_TRUE(slow != nullptr);
-    for (const SearchOptions& options : ManyTierDials()) {
+    for (const SearchParams& options : ManyTierParams()) {
       const TierAnswers expected = made_->Search(dram, options);
       const TierAnswers found = made_->Search(slow, options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, expected));
-      if (options.ef_l0 != 0 && options.walk != WalkKind::kUpper && options.k == 10) {
+      if (options.ef_l0 != 0 && options.mode != SearchMode::kUpper && options.k == 10) {
         EXPECT_GT(found.total.cache_hits, 0u) << std::string(Name(policy));
       }
     }
@@ -136,7 +136,7 @@ TEST_P(EverySlowTier, SaysWhereItLies) {
   EXPECT_GT(slow->Placements().back().bytes, 64_KiB) << "its index, too";
 }
 
-/// The line of what copies ahead, where helper threads run.
+/// The placement of the migration space, if helper threads run.
 std::optional<Placement> MigrationSpaceOf(const Index& index) {
   for (Placement& placement : index.Placements()) {
     if (placement.structure == "migration_space") return std::move(placement);
@@ -153,7 +153,7 @@ TEST_P(EverySlowTier, StartsHelpersOnlyWhereAQueryCanUseThem) {
   if (slow->on_block_tier()) return;
   EXPECT_EQ(MigrationSpaceOf(*slow)->where, "helper threads 2, searchers 0");
   EXPECT_EQ(MigrationSpaceOf(*slow)->bytes, 0u);
-  SearchOptions options = kTierDials;
+  SearchParams options = kTierParams;
   Searcher searcher(slow);
   Answer answer;
   Counters counters;
@@ -170,15 +170,15 @@ TEST_P(EverySlowTier, ManyThreadsAtOnceAgree) {
   const auto slow = made_->Open(
       Spec(), {.cache = CachePolicy::kDynamic, .cache_bytes = 40_KiB, .helper_threads = 1});
   ASSERT_TRUE(slow != nullptr);
-  const TierAnswers expected = made_->Search(made_->Open("dram"), kTierDials);
+  const TierAnswers expected = made_->Search(made_->Open("dram"), kTierParams);
   std::vector<std::thread> threads;
   threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int pass = 0; pass < 5; ++pass) {
-        const SearchOptions options{.ef_l0 = 64,
-                                    .walk = WalkKind::kBestFirst,
-                                    .prefetch = t % 2 == 0 ? Prefetch::kAhead : Prefetch::kHelper};
+        const SearchParams options{.ef_l0 = 64,
+                                   .mode = SearchMode::kGraph,
+                                   .prefetch = t % 2 == 0 ? Prefetch::kAhead : Prefetch::kHelper};
         ExpectSameAnswers(made_->Search(slow, options, 1 + static_cast<std::uint32_t>(t) * 3),
                           expected);
       }

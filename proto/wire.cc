@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hmann/dial_table.h"
+#include "hmann/param_table.h"
 #include "index/base/check.h"
 #include "index/base/errors.h"
 
@@ -16,21 +16,21 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-/// The fields of `Wire` that have the names of `rows`, found once.
+/// The fields of `Wire` named like `rows`, looked up once.
 template <typename Wire, typename Row>
 std::vector<const FieldDescriptor*> FieldsOf(std::span<const Row> rows) {
   std::vector<const FieldDescriptor*> fields;
   for (const Row& row : rows) {
     fields.push_back(Wire::descriptor()->FindFieldByName(std::string(row.name)));
-    HMANN_CHECK(fields.back() != nullptr);  // search.proto has a field for each
+    HMANN_CHECK(fields.back() != nullptr);  // search.proto has a field for each row
   }
   return fields;
 }
 
-const FieldDescriptor* FieldOf(const Dial& dial) {
+const FieldDescriptor* FieldOf(const ParamInfo& param) {
   static const auto* const kFields =
-      new std::vector<const FieldDescriptor*>(FieldsOf<v1::SearchOptions>(DialTable()));
-  return (*kFields)[static_cast<std::size_t>(&dial - DialTable().data())];
+      new std::vector<const FieldDescriptor*>(FieldsOf<v1::SearchParams>(ParamTable()));
+  return (*kFields)[static_cast<std::size_t>(&param - ParamTable().data())];
 }
 
 const std::vector<const FieldDescriptor*>& CounterFields() {
@@ -39,10 +39,9 @@ const std::vector<const FieldDescriptor*>& CounterFields() {
   return *kFields;
 }
 
-/// Absent: not said. The words of a dial are numbered from 1 on the wire, where 0 is what
-/// nobody has said.
-std::optional<double> Read(const v1::SearchOptions& wire, const Dial& dial) {
-  const FieldDescriptor* const field = FieldOf(dial);
+/// Absent: unset. The wire numbers the words of a parameter from 1; 0 means unset.
+std::optional<double> Read(const v1::SearchParams& wire, const ParamInfo& param) {
+  const FieldDescriptor* const field = FieldOf(param);
   const auto* const reflection = wire.GetReflection();
   if (!reflection->HasField(wire, field)) return std::nullopt;
   switch (field->cpp_type()) {
@@ -55,8 +54,8 @@ std::optional<double> Read(const v1::SearchOptions& wire, const Dial& dial) {
   }
 }
 
-void Write(const Dial& dial, double value, v1::SearchOptions* wire) {
-  const FieldDescriptor* const field = FieldOf(dial);
+void Write(const ParamInfo& param, double value, v1::SearchParams* wire) {
+  const FieldDescriptor* const field = FieldOf(param);
   const auto* const reflection = wire->GetReflection();
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_ENUM:
@@ -68,8 +67,8 @@ void Write(const Dial& dial, double value, v1::SearchOptions* wire) {
   }
 }
 
-bool IsKnownWord(const Dial& dial, double value) {
-  return value >= 0 && value < static_cast<double>(dial.words.size());
+bool IsKnownWord(const ParamInfo& param, double value) {
+  return value >= 0 && value < static_cast<double>(param.words.size());
 }
 
 std::uint64_t Microseconds(std::chrono::nanoseconds time) {
@@ -79,18 +78,18 @@ std::uint64_t Microseconds(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-absl::StatusOr<SearchOptions> OptionsFromWire(const v1::SearchOptions& wire) {
-  static constexpr std::uint64_t kMostUs = 3'600'000'000;  // an hour: nothing overflows
-  SearchOptions options{.k = wire.k()};
-  for (const Dial& dial : DialTable()) {
-    const std::optional<double> value = Read(wire, dial);
+absl::StatusOr<SearchParams> ParamsFromWire(const v1::SearchParams& wire) {
+  static constexpr std::uint64_t kMostUs = 3'600'000'000;  // one hour; nothing overflows
+  SearchParams options{.k = wire.k()};
+  for (const ParamInfo& param : ParamTable()) {
+    const std::optional<double> value = Read(wire, param);
     if (!value.has_value()) continue;
-    if (!dial.words.empty() && !IsKnownWord(dial, *value)) {
-      return InvalidArgument(std::string(dial.name),
+    if (!param.words.empty() && !IsKnownWord(param, *value)) {
+      return InvalidArgument(std::string(param.name),
                              ": expected one that this server knows, found number ",
                              static_cast<int>(*value) + 1);
     }
-    dial.ask(options, *value);
+    param.ask(options, *value);
   }
   const auto time = [](const char* field,
                        std::uint64_t us) -> absl::StatusOr<std::chrono::nanoseconds> {
@@ -111,33 +110,33 @@ absl::StatusOr<SearchOptions> OptionsFromWire(const v1::SearchOptions& wire) {
   return options;
 }
 
-void ToWire(const SearchOptions& options, v1::SearchOptions* wire) {
+void ToWire(const SearchParams& options, v1::SearchParams* wire) {
   wire->set_k(options.k);
-  for (const Dial& dial : DialTable()) {
-    if (const std::optional<double> value = dial.asked(options); value.has_value())
-      Write(dial, *value, wire);
+  for (const ParamInfo& param : ParamTable()) {
+    if (const std::optional<double> value = param.asked(options); value.has_value())
+      Write(param, *value, wire);
   }
   if (options.recall.has_value()) wire->set_recall(*options.recall);
   if (options.latency.has_value()) wire->set_latency_us(Microseconds(*options.latency));
   if (options.budget.has_value()) wire->set_budget_us(Microseconds(*options.budget));
 }
 
-Dials DialsFromWire(const v1::SearchOptions& wire) {
-  Dials dials;
-  dials.k = wire.k();
-  for (const Dial& dial : DialTable()) {
-    const std::optional<double> value = Read(wire, dial);
-    if (value.has_value() && (dial.words.empty() || IsKnownWord(dial, *value)))
-      dial.set(dials, *value);
+ResolvedParams ResolvedFromWire(const v1::SearchParams& wire) {
+  ResolvedParams params;
+  params.k = wire.k();
+  for (const ParamInfo& param : ParamTable()) {
+    const std::optional<double> value = Read(wire, param);
+    if (value.has_value() && (param.words.empty() || IsKnownWord(param, *value)))
+      param.set(params, *value);
   }
-  return dials;
+  return params;
 }
 
-void ToWire(const Dials& dials, v1::SearchOptions* wire) {
-  wire->set_k(dials.k);
-  for (const Dial& dial : DialTable()) {
-    if (const std::optional<double> value = Running(dial, dials); value.has_value())
-      Write(dial, *value, wire);
+void ToWire(const ResolvedParams& params, v1::SearchParams* wire) {
+  wire->set_k(params.k);
+  for (const ParamInfo& param : ParamTable()) {
+    if (const std::optional<double> value = Running(param, params); value.has_value())
+      Write(param, *value, wire);
   }
 }
 
@@ -155,8 +154,7 @@ void ToWire(const Counters& counters, v1::Counters* wire) {
   }
 }
 
-// The wire numbers types and metrics as the engine does, but from 1 on: 0 is what nobody
-// has said.
+// The wire numbers types and metrics like the engine, but from 1; 0 means unset.
 static_assert(static_cast<int>(DType::kF16) + 1 == v1::DType_MAX);
 static_assert(static_cast<int>(Metric::kCosine) + 1 == v1::Metric_MAX);
 

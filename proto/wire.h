@@ -1,32 +1,32 @@
-/// Dials and counters on the wire: every row of DialTable() and CounterNames() is a field
-/// of the same name.
+/// Converts parameters and counters to and from the wire. Every row of ParamTable() and
+/// CounterNames() is a field of the same name.
 #pragma once
 
 #include <optional>
 
 #include "absl/status/statusor.h"
 #include "hmann/counters.h"
-#include "hmann/dials.h"
-#include "hmann/search_options.h"
+#include "hmann/resolved_params.h"
+#include "hmann/search_params.h"
 #include "hmann/types.h"
 #include "hmann/v1/search.pb.h"
 
 namespace hmann {
 
-/// As they came, unchecked but for words. Errors: INVALID_ARGUMENT "walk: ..." for a
-/// number of an enum that is not known here.
-absl::StatusOr<SearchOptions> OptionsFromWire(const v1::SearchOptions& wire);
+/// The parameters as received; only words are checked. Errors: INVALID_ARGUMENT
+/// "mode: ..." for an unknown enum number.
+absl::StatusOr<SearchParams> ParamsFromWire(const v1::SearchParams& wire);
 /// Latency and budget are rounded up to microseconds.
-void ToWire(const SearchOptions& options, v1::SearchOptions* wire);
+void ToWire(const SearchParams& options, v1::SearchParams* wire);
 
-/// Of a reply. What a newer server knows and this program does not is left out.
-Dials DialsFromWire(const v1::SearchOptions& wire);
-void ToWire(const Dials& dials, v1::SearchOptions* wire);
+/// The parameters of a reply. Values that only a newer server knows are left out.
+ResolvedParams ResolvedFromWire(const v1::SearchParams& wire);
+void ToWire(const ResolvedParams& params, v1::SearchParams* wire);
 
 Counters FromWire(const v1::Counters& wire);
 void ToWire(const Counters& counters, v1::Counters* wire);
 
-/// Absent: not said, or one that a newer server knows and this program does not.
+/// Absent: unset, or a value that only a newer server knows.
 std::optional<DType> FromWire(v1::DType wire);
 std::optional<Metric> FromWire(v1::Metric wire);
 v1::DType ToWire(DType dtype);

@@ -27,11 +27,11 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
   return BadField(field, "expected `raw` or `floats`, found neither");
 }
 
-absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const Snapshot& index,
-                                           const RequestLimits& limits) {
-  const absl::StatusOr<SearchOptions> asked = OptionsFromWire(wire);
+absl::StatusOr<RequestParams> ReadParams(const v1::SearchParams& wire, const Snapshot& index,
+                                         const RequestLimits& limits) {
+  const absl::StatusOr<SearchParams> asked = ParamsFromWire(wire);
   if (!asked.ok()) return BadOption(asked.status());
-  HMANN_ASSIGN_OR_RETURN(RequestOptions options, ResolveFor(index, *asked, limits));
+  HMANN_ASSIGN_OR_RETURN(RequestParams options, ResolveFor(index, *asked, limits));
   options.counters = wire.counters();
   return options;
 }
@@ -39,21 +39,21 @@ absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const 
 absl::StatusOr<Query> ReadQuery(const Registry& registry, const RequestLimits& limits,
                                 const std::string& name, const v1::Vectors& vectors,
                                 std::uint64_t most, absl::string_view field,
-                                const v1::SearchOptions& options) {
+                                const v1::SearchParams& options) {
   Query query;
   HMANN_ASSIGN_OR_RETURN(query.index, registry.Get(name));
-  HMANN_ASSIGN_OR_RETURN(query.options, ReadOptions(options, query.index, limits));
+  HMANN_ASSIGN_OR_RETURN(query.options, ReadParams(options, query.index, limits));
   HMANN_ASSIGN_OR_RETURN(query.vectors, ReadVectors(vectors, query.index->info(), most, field));
-  HMANN_RETURN_IF_ERROR(CheckReplySize(query.vectors.count, query.options.search.dials.k, limits));
+  HMANN_RETURN_IF_ERROR(CheckReplySize(query.vectors.count, query.options.search.params.k, limits));
   return query;
 }
 
 void ToWire(const Answer& answer, v1::SearchResponse* response) {
   response->mutable_ids()->Reserve(static_cast<int>(answer.nearest.size()));
   response->mutable_distances()->Reserve(static_cast<int>(answer.nearest.size()));
-  for (const Neighbour& neighbour : answer.nearest) {
-    response->mutable_ids()->AddAlreadyReserved(neighbour.label);
-    response->mutable_distances()->AddAlreadyReserved(neighbour.distance);
+  for (const Neighbor& neighbor : answer.nearest) {
+    response->mutable_ids()->AddAlreadyReserved(neighbor.label);
+    response->mutable_distances()->AddAlreadyReserved(neighbor.distance);
   }
   response->set_cut_short(answer.cut_short);
 }

@@ -1,4 +1,5 @@
-/// Between the wire and the core (dials and counters: proto/wire.h).
+/// Converts between the wire format and the core. Parameters and counters are in
+/// proto/wire.h.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,26 @@
 
 namespace hmann::server {
 
-/// Errors: INVALID_ARGUMENT naming `field`, when there are none; those of VectorsOf.
+/// Errors: INVALID_ARGUMENT naming `field` when there are no vectors; those of VectorsOf.
 absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info,
                                          std::uint64_t most, absl::string_view field);
 
 /// Errors: INVALID_ARGUMENT naming the field; those of ResolveFor.
-absl::StatusOr<RequestOptions> ReadOptions(const v1::SearchOptions& wire, const Snapshot& index,
-                                           const RequestLimits& limits);
+absl::StatusOr<RequestParams> ReadParams(const v1::SearchParams& wire, const Snapshot& index,
+                                         const RequestLimits& limits);
 
-/// Reads and checks all of a request. Errors: those of Registry::Get, ReadOptions,
+/// Reads and checks a whole request. Errors: those of Registry::Get, ReadParams,
 /// ReadVectors and CheckReplySize.
 absl::StatusOr<Query> ReadQuery(const Registry& registry, const RequestLimits& limits,
                                 const std::string& name, const v1::Vectors& vectors,
                                 std::uint64_t most, absl::string_view field,
-                                const v1::SearchOptions& options);
+                                const v1::SearchParams& options);
 
-/// What really ran, and what is to be expected of it.
+/// Reports the parameters that actually ran, and the recall and latency predicted for
+/// them.
 template <typename Response>
-void TellDials(const ResolvedSearch& search, Response* response) {
-  ToWire(search.dials, response->mutable_dials());
+void ReportParams(const ResolvedSearch& search, Response* response) {
+  ToWire(search.params, response->mutable_params());
   if (search.tuned.has_value()) {
     response->mutable_predicted()->set_recall(search.tuned->recall);
     response->mutable_predicted()->set_mean_us(search.tuned->mean_us);
@@ -39,11 +41,11 @@ void TellDials(const ResolvedSearch& search, Response* response) {
     response->mutable_predicted()->set_recall(*search.calibrated_recall);
   }
 }
-/// Of one query: ids and distances, and its end.
+/// Writes the answer to one query: ids, distances, and how the search ended.
 void ToWire(const Answer& answer, v1::SearchResponse* response);
 void ToWire(const IndexInfo& info, v1::IndexInfo* wire);
 
-/// Bytes that a request of max_batch vectors of `dim` floats may take.
+/// The largest size in bytes of a request that holds max_batch vectors of `dim` floats.
 std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits);
 
 }  // namespace hmann::server

@@ -1,4 +1,4 @@
-// What a server says of its indexes.
+// Describes the indexes of a server.
 #include "absl/status/status.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"

@@ -1,4 +1,5 @@
-// Vectors by label through a real server, and the code of every bad request.
+// Fetches vectors by label through a real server, and checks the code of every bad
+// request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +34,7 @@ class GetCallTest : public testing::Test {
   }
   static client::Client& client() { return *served_->client; }
 
-  /// Labels are row numbers of the sample.
+  /// Expects the vectors of `labels`, which are row numbers of the sample.
   static void ExpectRows(const std::string& index, const std::vector<std::uint64_t>& labels) {
     const auto vectors = client().Get(index, labels);
     ASSERT_TRUE(vectors.ok()) << vectors.status();

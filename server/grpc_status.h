@@ -7,11 +7,11 @@
 
 namespace hmann::server {
 
-/// Code, message and details (core/errors.h), the latter as google.rpc messages in
-/// grpc-status-details-bin: ErrorInfo, RetryInfo, BadRequest, ResourceInfo.
+/// Converts code, message and details (core/errors.h). The details become google.rpc
+/// messages in grpc-status-details-bin: ErrorInfo, RetryInfo, BadRequest, ResourceInfo.
 grpc::Status ToGrpc(const absl::Status& status);
 
-/// Ends a call at once.
+/// Ends a call immediately with `status`.
 grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl::Status& status);
 
 }  // namespace hmann::server

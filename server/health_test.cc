@@ -1,4 +1,4 @@
-// Readiness that does not lie: health, loading, failed indexes, and the life of a server.
+// Truthful readiness: health, loading, failed indexes, and the life cycle of a server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
 
-/// Check and Watch of one server's health.
+/// Check and Watch calls on one server's health.
 class Health {
  public:
   explicit Health(const std::string& address)
@@ -57,7 +57,7 @@ class Health {
       request.set_service(service);
       reader_ = stub.Watch(&context_, request);
     }
-    /// The next status; blocks. "end" when the stream has ended.
+    /// Blocks until the next status; "end" when the stream has ended.
     std::string Next() {
       HealthCheckResponse response;
       return reader_->Read(&response) ? HealthCheckResponse::ServingStatus_Name(response.status())
@@ -181,7 +181,7 @@ TEST(LifeCycleTest, ADrainingServerAnswersUntilItStops) {
   served.server->BeginDrain();
   EXPECT_EQ(watching.Next(), "NOT_SERVING");
   EXPECT_EQ(health.Check("hmann.index.sift"), "NOT_SERVING");
-  // The port is closed to others, not to who is connected.
+  // The port is closed to new clients, but not to connected ones.
   auto late = client::Client::Connect(served.server->address());
   EXPECT_EQ(late->Search("sift", query, {}, {.deadline = 1s}).status().code(),
             absl::StatusCode::kUnavailable);
@@ -192,7 +192,7 @@ TEST(LifeCycleTest, ADrainingServerAnswersUntilItStops) {
             absl::StatusCode::kUnavailable);
 }
 
-/// What somebody does to a file that is served: `cp` of the same bytes or of another
+/// Damage that a user may do to a served file: `cp` of the same bytes or of another
 /// index, and truncation.
 void Harm(const std::string& live, std::size_t kind) {
   namespace fs = std::filesystem;
@@ -204,7 +204,8 @@ void Harm(const std::string& live, std::size_t kind) {
   }
 }
 
-/// Of `./dev soak-server` until ten thousand answers were compared, else once each way.
+/// `./dev soak-server` runs it until ten thousand answers were compared; otherwise it
+/// damages the file once in each way.
 TEST(LifeCycleTest, AnIndexWhoseFileIsWrittenOverFailsAlone) {
   const std::size_t wanted = std::getenv("HMANN_SOAK") != nullptr ? 10'000 : 1;
   const std::string live = absl::StrCat(testing::TempDir(), "/hmann_live_", getpid(), ".hmann");
@@ -237,7 +238,7 @@ TEST(LifeCycleTest, AnIndexWhoseFileIsWrittenOverFailsAlone) {
     harmed.get();
     EXPECT_EQ(served.client->Search("sift", query, {})->ids, right->ids);
     EXPECT_EQ(health.Check("hmann.index.sift"), "SERVING");
-    // The watcher says it a moment later.
+    // The watcher reports it a moment later.
     while (health.Check("hmann.index.live") == "SERVING") std::this_thread::yield();
     EXPECT_EQ(health.Check("hmann.index.live"), "NOT_SERVING");
   }
@@ -257,15 +258,15 @@ TEST(LifeCycleTest, WhatRunsEndsWithinTheGraceOrIsCancelled) {
       do {
         status =
             served.client
-                ->SearchBatch("sift", client::Vectors::Raw(queries), SlowDials(), {.deadline = 1h})
+                ->SearchBatch("sift", client::Vectors::Raw(queries), SlowParams(), {.deadline = 1h})
                 .status();
-      } while (absl::IsResourceExhausted(status));  // one of those below had the only place
+      } while (absl::IsResourceExhausted(status));  // a search below had the only place
       return status;
     });
-    // Refused: the batch is in.
+    // A refusal means that the batch is in.
     const auto query = client::Vectors::Raw(SampleQueries(0, 1));
     while (batch.wait_for(0s) != std::future_status::ready &&
-           served.client->Search("sift", query, SlowDials(), {.deadline = 60s}).ok()) {
+           served.client->Search("sift", query, SlowParams(), {.deadline = 60s}).ok()) {
     }
     served.server->Shutdown(enough ? std::chrono::nanoseconds(100s) : 0ns);
     EXPECT_EQ(batch.get().ok(), enough);

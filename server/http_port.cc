@@ -19,7 +19,7 @@ constexpr std::size_t kMostBody = 4096;
 
 HttpPort::HttpPort() : server_(std::make_unique<httplib::Server>()) {
   server_->new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  // Not SO_REUSEPORT, which is its default: a port that another has is an error.
+  // Without SO_REUSEPORT, the default of httplib: a port in use has to be an error.
   server_->set_socket_options([](socket_t socket) {
     const int on = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -62,7 +62,7 @@ void HttpPort::Add(const std::string& path, Page page) {
 
 void HttpPort::Start() {
   thread_ = std::thread([this] { server_->listen_after_bind(); });
-  // stop() of one that does not run yet would be lost.
+  // A stop() before the server runs would be lost.
   while (!server_->is_running()) std::this_thread::yield();
 }
 

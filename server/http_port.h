@@ -13,9 +13,9 @@ class Server;
 
 namespace hmann::server {
 
-/// What an operator's programs ask over HTTP: GET of a few pages, each made when it is
-/// asked for. Two threads; a client has five seconds for its request, and one request a
-/// connection.
+/// A small HTTP server for operations tools. It answers GET of a few pages and renders
+/// each page on request. It uses two threads. A client has five seconds to send its
+/// request, and each connection serves one request.
 class HttpPort {
  public:
   struct Reply {
@@ -24,8 +24,8 @@ class HttpPort {
   };
   using Page = std::function<Reply()>;
 
-  /// Binds "HOST:PORT"; port 0 picks one. Errors: UNAVAILABLE, as "http 127.0.0.1:80:
-  /// cannot be bound".
+  /// Binds "HOST:PORT"; port 0 picks a free one. Errors: UNAVAILABLE, for example "http
+  /// 127.0.0.1:80: cannot be bound".
   static absl::StatusOr<std::unique_ptr<HttpPort>> Listen(const std::string& listen);
   ~HttpPort();
   HttpPort(const HttpPort&) = delete;
@@ -33,9 +33,10 @@ class HttpPort {
 
   int port() const { return port_; }
 
-  /// `path`: "/metrics". Before Start. Called by several threads at once.
+  /// Adds a page, for example at "/metrics". Call it before Start. `page` must be
+  /// thread-safe: several threads call it at once.
   void Add(const std::string& path, Page page);
-  /// Answers from now on, on threads of its own. Once.
+  /// Starts answering, on threads of its own. Call it once.
   void Start();
 
  private:

@@ -1,5 +1,5 @@
-// What an operator's programs see over HTTP: pages of a real server, asked for by a real
-// client.
+// Tests what operations tools see over HTTP: the pages of a real server, requested by a
+// real client.
 #include "server/core/metrics.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ std::optional<double> Value(const std::string& text, const std::string& series) 
 }
 
 absl::Status SearchIndex(Served& served, const std::string& index,
-                         const client::SearchOptions& options = {}) {
+                         const client::SearchParams& options = {}) {
   return served.client->Search(index, client::Vectors::Raw(SampleQueries(0, 1)), options).status();
 }
 
@@ -68,9 +68,9 @@ TEST(MetricsTest, CallsQueriesAndTheirWorkByIndex) {
   EXPECT_EQ(Value(text, R"(hmann_request_seconds_count{index="sift",method="Search"})"), 4);
   EXPECT_EQ(Value(text, R"(hmann_request_seconds_count{index="sift",method="SearchBatch"})"), 1);
   EXPECT_GT(*Value(text, R"(hmann_request_seconds_sum{index="sift",method="Search"})"), 0);
-  // Five times the first query alone, and four others.
-  EXPECT_GT(*Value(text, R"(hmann_slow_reads_total{index="sift"})"),
-            5 * static_cast<double>(counted->counters->slow_reads));
+  // The first query five times, and four others.
+  EXPECT_GT(*Value(text, R"(hmann_node_reads_total{index="sift"})"),
+            5 * static_cast<double>(counted->counters->node_reads));
   EXPECT_GT(*Value(text, R"(hmann_distances_total{index="sift"})"), 9 * kMetricsDim / 2);
   EXPECT_EQ(Value(text, R"(hmann_index_state{index="sift",state="serving"})"), 1);
   EXPECT_EQ(Value(text, R"(hmann_index_state{index="sift",state="failed"})"), 0);
@@ -85,7 +85,7 @@ TEST(MetricsTest, FailuresByCodeAndReasonAndNoNameOfAClient) {
   ServerOptions options = WithHttp({{"sift", SampleIndex()}});
   options.most_work = 1ns;
   Served served(options);
-  EXPECT_EQ(SearchIndex(served, "sift", SlowDials()).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(SearchIndex(served, "sift", SlowParams()).code(), absl::StatusCode::kResourceExhausted);
   const std::string before = Text(*served.server);
   for (int i = 0; i < 50; ++i)
     EXPECT_EQ(SearchIndex(served, absl::StrCat("of_a_client_", i)).code(),
@@ -115,7 +115,7 @@ TEST(MetricsTest, ReadyOnceLoadedThoughOneFailedAndNotWhileItDrains) {
 
 TEST(MetricsTest, NonsenseKeepsNobodyAway) {
   Served served(WithHttp({{"sift", SampleIndex()}}));
-  // gRPC's preface is no HTTP/1.
+  // gRPC's preface is not HTTP/1.
   const std::shared_ptr<grpc::Channel> channel = ChannelTo(served.server->http_address());
   EXPECT_FALSE(channel->WaitForConnected(std::chrono::system_clock::now() + 100ms));
   httplib::Client large(absl::StrCat("http://", served.server->http_address()));

@@ -1,7 +1,7 @@
-/// A server under more than it can do, on one core, with the load on the others: what is
-/// answered in time when several times as much is asked (arrivals at given times, whether
-/// or not answers come), and what a single search sees beside clients that ask for wide
-/// ones without a pause.
+/// An overloaded server on one core, with the load generator on the others. It measures
+/// two things. First, how much is answered in time at several times the capacity;
+/// arrivals follow a schedule, whether or not answers come. Second, the latency of a
+/// single search next to clients that send wide searches without a pause.
 ///
 ///     overload_bench --index sift.hmann --queries queries.u8bin
 #include <sched.h>
@@ -39,7 +39,7 @@ struct Flags {
   double seconds = 5;
 };
 
-/// Sends to the server "bench" at `address`.
+/// Sends requests to the index "bench" of the server at `address`.
 class Load {
  public:
   Load(std::string address, std::vector<std::byte> row)
@@ -49,13 +49,13 @@ class Load {
     auto client = client::Client::Connect(address_, {.own_connection = true, .retry = false});
     return *std::move(client);
   }
-  /// `batch` times the same query.
+  /// Sends a batch of `batch` copies of one query.
   absl::Status Ask(client::Client& client, std::size_t batch, std::uint32_t ef,
                    std::chrono::nanoseconds deadline) const {
-    client::SearchOptions options;
+    client::SearchParams options;
     options.k = 10;
     options.ef_l0 = ef;
-    options.walk = WalkKind::kBestFirst;
+    options.mode = SearchMode::kGraph;
     std::vector<std::byte> rows;
     for (std::size_t i = 0; i < batch; ++i) rows.insert(rows.end(), row_.begin(), row_.end());
     const auto vectors = client::Vectors::Raw(rows);
@@ -64,7 +64,7 @@ class Load {
                : client.SearchBatch("bench", vectors, options, {.deadline = deadline}).status();
   }
 
-  /// Batches a second that `clients` get who ask one after the other.
+  /// The batches per second that `clients` get in closed loops.
   double Capacity(int clients, std::size_t batch, std::uint32_t ef, double seconds) const {
     std::atomic<int> answered{0};
     std::vector<std::thread> threads;
@@ -80,7 +80,7 @@ class Load {
     return answered / seconds;
   }
 
-  /// What becomes of batches that arrive `rate` times a second.
+  /// The outcomes of batches that arrive `rate` times a second.
   std::map<absl::StatusCode, int> Offer(double rate, std::size_t batch, std::uint32_t ef,
                                         std::chrono::nanoseconds deadline, double seconds) const {
     std::map<absl::StatusCode, int> ends;
@@ -89,7 +89,7 @@ class Load {
     const auto start = Clock::now();
     const int count = static_cast<int>(rate * seconds);
     std::vector<std::thread> threads;
-    // So many can be under way when none is refused.
+    // This many can be in flight when none is refused.
     const int most = std::clamp(static_cast<int>(rate * 1.5), 4, 256);
     threads.reserve(static_cast<std::size_t>(most));
     for (int t = 0; t < most; ++t) {
@@ -108,7 +108,7 @@ class Load {
     return ends;
   }
 
-  /// Microseconds of single searches, every 5 ms.
+  /// The times of single searches in microseconds, one every 5 ms.
   std::vector<double> Probe(double seconds) const {
     std::vector<double> times;
     client::Client client = Connected();
@@ -146,7 +146,7 @@ void PrintGoodput(const Load& load, double seconds) {
   }
 }
 
-void PrintNeighbours(const Load& load, double seconds) {
+void PrintNeighbors(const Load& load, double seconds) {
   const auto print = [](const char* beside, std::vector<double> times) {
     std::sort(times.begin(), times.end());
     std::printf("  %-40s %6zu answers, p50 %8.0f us, p99 %8.0f us\n", beside, times.size(),
@@ -183,14 +183,14 @@ absl::Status Run(const Flags& flags, const ServerProcess& server) {
   const Load load(server.address(), {row, row + file.row_bytes()});
   client::Client client = load.Connected();
   HMANN_RETURN_IF_ERROR(client.WaitReady("bench", {.deadline = 10min}));
-  PrintNeighbours(load, flags.seconds);
+  PrintNeighbors(load, flags.seconds);
   PrintGoodput(load, flags.seconds);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-/// Ends with the exit code.
+/// Returns the exit code.
 int Measure(int argc, char** argv) {
   CLI::App app("What a server on one core answers in time when more is asked than it can do");
   Flags flags;

@@ -1,5 +1,5 @@
-// A server under more work than it takes, clients that give up, and deadlines. "Slow" is
-// real: each query expands every node, and a batch of them would take minutes on the one
+// A server with more work than it accepts, clients that give up, and deadlines. "Slow" is
+// real: each query expands every node. A batch of them would take minutes on the one
 // thread of these servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kManySlow = 4096;
 
-// printf %s much | sha256sum; of "little", too.
+// printf %s much | sha256sum; likewise for "little".
 const char kTokens[] =
     "543b1c4bd4f6b184ca2aef09ca8e5aeadb04907efa0ac7b81b00f8b9ea8133cd read\n"
     "180ca01b95f0dfdd36fbb600e51cf6e46c8ef468de56b017847886fefaf7b6f9 read\n";
@@ -38,32 +38,32 @@ class OverloadTest : public testing::Test {
     return options;
   }
 
-  /// A batch that would run for minutes, sent by another thread; again while it is
-  /// refused, since searches that ask for its arrival may be in the queue when it comes.
+  /// Sends a batch that would run for minutes, from another thread. It retries while
+  /// refused, since searches that probe for its arrival may fill the queue.
   std::future<absl::Status> SendSlowBatch(client::Client& client, client::CallOptions call) {
     return std::async(std::launch::async, [this, &client, call] {
       absl::Status status;
       do {
-        status = client.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowDials(), call)
+        status = client.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowParams(), call)
                      .status();
       } while (absl::IsResourceExhausted(status));
       return status;
     });
   }
 
-  /// A search that goes the way of a batch.
+  /// A search that uses the same lane as a batch.
   static absl::Status SlowSearch(client::Client& client, std::chrono::nanoseconds deadline = 60s) {
     return client
-        .Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), SlowDials(),
+        .Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), SlowParams(),
                 {.deadline = deadline})
         .status();
   }
 
-  /// Asks until the server refuses: the batch has arrived.
+  /// Sends searches until the server refuses one, which means that the batch has arrived.
   static absl::Status AskUntilRefused(client::Client& client) {
     for (;;) {
       if (absl::Status status = SlowSearch(client); !status.ok()) return status;
-      std::this_thread::sleep_for(5ms);  // or the batch would find no room, ever
+      std::this_thread::sleep_for(5ms);  // or the batch would never find room
     }
   }
 
@@ -81,8 +81,8 @@ TEST_F(OverloadTest, AFullQueueRefusesWithAReasonAndADelayAndCancellingFreesTheT
   EXPECT_TRUE(HasDetail(refused, "google.rpc.RetryInfo"));
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("QUEUE_FULL; retry after"));
 
-  // The rest of the batch would take longer than the deadline of the search that follows:
-  // it is answered only because the walk stops.
+  // The rest of the batch would take longer than the deadline of the next search. That
+  // search is answered only because the batch stops.
   cancellation.Cancel();
   EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
   absl::Status status;
@@ -126,8 +126,8 @@ TEST_F(OverloadTest, ASingleSearchIsNotHeldUpByABatch) {
   client::Cancellation cancellation;
   std::future<absl::Status> batch =
       SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
-  // Their deadlines are before the batch's, and so are they; behind all of it they would
-  // miss them.
+  // They have earlier deadlines than the batch, so they run before it; behind the whole
+  // batch they would miss their deadlines.
   for (int i = 0; i < 5; ++i) {
     const absl::Status status = SlowSearch(*served.client, 30s);
     EXPECT_TRUE(status.ok()) << status;
@@ -159,12 +159,12 @@ TEST_F(OverloadTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
   client::Cancellation cancellation;
   std::future<absl::Status> batch =
       SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
-  // A second such batch cannot be done in a second; whether the first is there yet, its
-  // refusal or its missed deadline says.
+  // A second such batch cannot finish in a second. Its refusal, or its missed deadline,
+  // shows whether the first has arrived.
   absl::Status second;
   do {
     second = served.client
-                 ->SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowDials(),
+                 ->SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowParams(),
                                {.deadline = 1s})
                  .status();
   } while (absl::IsDeadlineExceeded(second));
@@ -195,7 +195,7 @@ TEST_F(OverloadTest, WhoSendsMuchGivesWayToWhoSendsLittle) {
     batches[i] = std::async(std::launch::async, [&, i] {
       absl::Status status;
       do {
-        status = much.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowDials(),
+        status = much.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowParams(),
                                   {.deadline = 1h, .cancellation = &cancellations[i]})
                      .status();
       } while (Reason(status) == "QUEUE_FULL");
@@ -203,7 +203,7 @@ TEST_F(OverloadTest, WhoSendsMuchGivesWayToWhoSendsLittle) {
     });
   }
   EXPECT_EQ(Reason(AskUntilRefused(much)), "QUEUE_FULL");
-  EXPECT_EQ(SlowSearch(little), absl::OkStatus());  // one of the two batches is not begun
+  EXPECT_EQ(SlowSearch(little), absl::OkStatus());  // one batch has not started
   while (batches[0].wait_for(1ms) == std::future_status::timeout &&
          batches[1].wait_for(1ms) == std::future_status::timeout) {
   }

@@ -1,6 +1,6 @@
-// All that threads of a server share and that needs no gRPC, at once: pool, registry,
-// meters, metrics, tokens, file guard and scrubber. Meant for TSan above all (gRPC itself
-// is not instrumented).
+// Runs everything that server threads share without gRPC at once: pool, registry, meters,
+// metrics, tokens, file guard and scrubber. Meant mainly for TSan (gRPC itself is not
+// instrumented).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -27,11 +27,11 @@ namespace hmann::server {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = SearchJob::Clock;
+using Clock = QueuedRequest::Clock;
 
 constexpr std::size_t kQueries = 40;
 
-// printf %s kept | sha256sum; of "other", too.
+// printf %s kept | sha256sum; likewise for "other".
 const char kKept[] = "79f076abdd19a752db7267bfff2f9022161d120dea919fdaca2ffdfc24ca8c96";
 const char kOther[] = "d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa";
 
@@ -43,14 +43,15 @@ Labels LabelsOf(const Answer& answer) {
   return labels;
 }
 
-/// A request as the service has it: it searches, counts, and says how it ended.
-class SearchingJob : public SearchJob {
+/// A request like those of the service: it searches, counts, and records how it ended.
+class RunningRequest : public QueuedRequest {
  public:
-  SearchingJob(ServedIndex* index, const Dials& dials, std::size_t queries, Metrics* metrics)
-      : SearchJob(index, queries, EffortOf(dials, {}), 1000, Clock::now() + 1h),
+  RunningRequest(ServedIndex* index, const ResolvedParams& params, std::size_t queries,
+                 Metrics* metrics)
+      : QueuedRequest(index, queries, EffortOf(params, {}), 1000, Clock::now() + 1h),
         found(queries),
         index_(*index),
-        dials_(dials),
+        params_(params),
         metrics_(*metrics) {}
 
   std::future<absl::Status> done() { return done_.get_future(); }
@@ -62,7 +63,7 @@ class SearchingJob : public SearchJob {
     hmann::Answer answer;
     Counters counters;
     const absl::Status status =
-        searcher.Search(SampleQueries(i, 1).data(), dials_, &answer, &counters, limits);
+        searcher.Search(SampleQueries(i, 1).data(), params_, &answer, &counters, limits);
     metrics_.Worked(index_, counters);
     found[i] = LabelsOf(answer);
     return status;
@@ -74,12 +75,12 @@ class SearchingJob : public SearchJob {
 
  private:
   const ServedIndex& index_;
-  const Dials dials_;
+  const ResolvedParams params_;
   Metrics& metrics_;
   std::promise<absl::Status> done_;
 };
 
-/// Again and again, until it goes.
+/// Repeats `work` until destroyed.
 class Repeated {
  public:
   explicit Repeated(std::function<void()> work)
@@ -108,11 +109,11 @@ class RacesTest : public testing::Test {
     open.slow = "mapped";
     for (const auto& index : registry_.indexes()) EXPECT_TRUE(index->Load(open).ok());
     const Index& index = **sift().Get();
-    dials_ = index.Resolve({})->dials;
+    params_ = index.Resolve({})->params;
     Searcher searcher(*Index::Open(SampleIndex()));
     for (std::size_t i = 0; i < kQueries; ++i) {
       Answer answer;
-      EXPECT_TRUE(searcher.Search(SampleQueries(i, 1).data(), dials_, &answer).ok());
+      EXPECT_TRUE(searcher.Search(SampleQueries(i, 1).data(), params_, &answer).ok());
       expected_.push_back(LabelsOf(answer));
     }
   }
@@ -120,25 +121,26 @@ class RacesTest : public testing::Test {
   ServedIndex& sift() { return *registry_.indexes()[0]; }
   ServedIndex& copy() { return *registry_.indexes()[1]; }
 
-  /// A job that stays until the test ends: a thread may be about to leave its Complete.
-  SearchingJob& Keep(ServedIndex* index, std::size_t queries) {
-    auto job = std::make_unique<SearchingJob>(index, dials_, queries, &metrics_);
+  /// Keeps a job until the test ends, since a thread may still be leaving its Complete.
+  RunningRequest& Keep(ServedIndex* index, std::size_t queries) {
+    auto job = std::make_unique<RunningRequest>(index, params_, queries, &metrics_);
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
     return *jobs_.back();
   }
 
-  /// Calls of a caller, one after the other: how many were answered. An answer is the
-  /// right one; a job that is cancelled or whose index is withdrawn ends with an error.
+  /// Runs the calls of one caller in sequence and returns how many were answered. Each
+  /// answer must be right. A job that is cancelled, or whose index is withdrawn, ends
+  /// with an error.
   int Call(SearchPool& pool, std::uint64_t caller, int jobs) {
     int answered = 0;
     for (int i = 0; i < jobs; ++i) {
       ServedIndex& index = i % 4 == 3 ? copy() : sift();
       const std::size_t queries = i % 3 == 0 ? 1 : 1 + static_cast<std::size_t>(i) % kQueries;
-      SearchingJob& job = Keep(&index, queries);
+      RunningRequest& job = Keep(&index, queries);
       std::future<absl::Status> done = job.done();
       if (queries > 1 || !pool.TryRunHere(&job)) {
-        // The pool refuses none: its bounds are wide.
+        // The pool refuses nothing: its limits are wide.
         EXPECT_EQ(pool.Submit(&job, caller), absl::OkStatus());
         if (i % 7 == 0) job.Cancel();
       }
@@ -157,10 +159,10 @@ class RacesTest : public testing::Test {
   const std::string copy_;
   Registry registry_;
   Metrics metrics_;
-  Dials dials_;
+  ResolvedParams params_;
   std::vector<Labels> expected_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<SearchingJob>> jobs_;  // guarded by mutex_
+  std::vector<std::unique_ptr<RunningRequest>> jobs_;  // guarded by mutex_
 };
 
 TEST_F(RacesTest, CallersOperatorsAndWhatRunsInTheBackground) {
@@ -198,7 +200,7 @@ TEST_F(RacesTest, CallersOperatorsAndWhatRunsInTheBackground) {
     callers.reserve(kCallers);
     for (std::uint64_t caller = 0; caller < kCallers; ++caller)
       callers.emplace_back([&, caller] { answered += Call(pool, caller, kJobs); });
-    // Once some have had answers of it, one index is withdrawn under the others' hands.
+    // After some answers from it, one index is withdrawn while the others are in use.
     while (sift().scrub().passes == 0) std::this_thread::sleep_for(1ms);
     EXPECT_TRUE(copy().Withdraw(absl::DataLossError("the test says so")));
     for (std::thread& caller : callers) caller.join();

@@ -8,7 +8,7 @@
 namespace hmann::server {
 
 absl::Status Read(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message) {
-  grpc::ByteBuffer read = bytes;  // counted, not copied
+  grpc::ByteBuffer read = bytes;  // reference-counted, not copied
   if (grpc::SerializationTraits<google::protobuf::MessageLite>::Deserialize(&read, message).ok())
     return absl::OkStatus();
   return BadField("request", absl::StrCat("expected a ", message->GetTypeName(), ", found ",

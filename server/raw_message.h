@@ -6,11 +6,11 @@
 
 namespace hmann::server {
 
-/// The bytes of a request as a message. Errors: INVALID_ARGUMENT when they are none.
-/// (gRPC's own answer to that is UNIMPLEMENTED, without a word.)
+/// Parses the bytes of a request as a message. Errors: INVALID_ARGUMENT when they do not
+/// parse. (gRPC itself would answer UNIMPLEMENTED with an empty message.)
 absl::Status Read(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message);
 
-/// `message` as the bytes of a reply.
+/// Serializes `message` as the bytes of a reply.
 absl::Status Write(const google::protobuf::MessageLite& message, grpc::ByteBuffer* reply);
 
 }  // namespace hmann::server

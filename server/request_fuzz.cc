@@ -1,12 +1,12 @@
-/// libFuzzer over what a server makes of a request: its bytes as a message, options,
-/// vectors and labels checked, and the search that they ask for, over a real index. The
-/// input's first byte says whether it is one query, a batch, a message of a stream or
-/// labels, whether the index is named for it, and whether its vectors are given a length
-/// that fits; the rest is the message.
+/// libFuzzer target for request handling: parsing bytes as a message, checking options,
+/// vectors and labels, and running the resulting search over a real index. The first
+/// input byte selects a single query, a batch, a stream message or labels. It also
+/// selects whether the index name is filled in and whether the vectors are resized to
+/// fit. The rest is the message.
 ///
-/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a search by another walk
-/// than the default's is answered. A fuzzer that does not find one within seconds is not
-/// fuzzing.
+/// Canary: with HMANN_FUZZ_CANARY=1 the target aborts as soon as a search by a
+/// non-default mode is answered. A fuzzer that does not find one within seconds does not
+/// work.
 #include <unistd.h>
 
 #include <array>
@@ -31,7 +31,7 @@ constexpr std::uint32_t kDim = 8;
 constexpr RequestLimits kLimits{
     .max_batch = 4, .max_k = 50, .max_ef = 100, .max_query_threads = 2, .max_reply_bytes = 4096};
 
-/// One index, "a", of 500 vectors; its file goes when it is open.
+/// One index, "a", of 500 vectors; its file is removed once it is open.
 const Registry& Served() {
   static const Registry* const registry = [] {
     const std::string path = "/tmp/request_fuzz." + std::to_string(::getpid()) + ".hmann";
@@ -53,28 +53,28 @@ const Registry& Served() {
 void Search(const Query& query) {
   const std::unique_ptr<Searcher> searcher = query.index.generation().TakeSearcher();
   HMANN_CHECK(searcher != nullptr);
-  const Dials& dials = query.options.search.dials;
+  const ResolvedParams& params = query.options.search.params;
   for (std::size_t i = 0; i < query.vectors.count; ++i) {
     Answer answer;
     Counters counters;
     const absl::Status status =
-        searcher->Search(query.vectors.row(i), dials, &answer, &counters,
-                         {SearchJob::Clock::now() + std::chrono::seconds(5), nullptr});
+        searcher->Search(query.vectors.row(i), params, &answer, &counters,
+                         {QueuedRequest::Clock::now() + std::chrono::seconds(5), nullptr});
     HMANN_CHECK(status.ok() || absl::IsInvalidArgument(status));
-    HMANN_CHECK(answer.nearest.size() <= dials.k && dials.k <= kLimits.max_k);
+    HMANN_CHECK(answer.nearest.size() <= params.k && params.k <= kLimits.max_k);
     static const bool canary = std::getenv("HMANN_FUZZ_CANARY") != nullptr;
-    HMANN_CHECK(!canary || !status.ok() || dials.walk != WalkKind::kBestFirst);
+    HMANN_CHECK(!canary || !status.ok() || params.mode != SearchMode::kGraph);
     v1::SearchResponse response;
     ToWire(answer, &response);
     ToWire(counters, response.mutable_counters());
-    TellDials(query.options.search, &response);
+    ReportParams(query.options.search, &response);
     grpc::ByteBuffer reply;
     HMANN_CHECK(Write(response, &reply).ok());
   }
 }
 
-/// What service and stream do with a request before it waits for a thread.
-void Ask(std::string name, v1::Vectors* vectors, const v1::SearchOptions& options, bool named,
+/// Handles a request as service and stream do before it waits for a thread.
+void Ask(std::string name, v1::Vectors* vectors, const v1::SearchParams& options, bool named,
          bool whole, std::uint64_t most) {
   if (named) name = "a";
   if (whole) vectors->mutable_raw()->resize(kDim * (vectors->raw().size() / kDim + 1));

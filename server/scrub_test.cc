@@ -1,4 +1,4 @@
-// What is read in place is checked while it is served.
+// Tests the scrubbing of data that is read in place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
 
-/// The sample index with a bit of its last section, L0, flipped.
+/// The sample index with one bit flipped in its last section, L0.
 std::string DamagedSample() {
   std::string content = ReadAll(SampleIndex());
   const auto file = IndexFile::Open(SampleIndex());
@@ -58,7 +58,7 @@ TEST(ScrubTest, ADamagedIndexFailsByNameAndNoOther) {
   }
 }
 
-/// Of `./dev soak-server` a thousand files, else a few.
+/// `./dev soak-server` checks a thousand files; otherwise a few.
 TEST(ScrubTest, OneBitAnywhereIsRefusedOrFound) {
   const std::size_t files = std::getenv("HMANN_SOAK") != nullptr ? 1000 : 24;
   const TempFolder folder;
@@ -88,7 +88,7 @@ TEST(ScrubTest, OneBitAnywhereIsRefusedOrFound) {
       } else if (absl::IsDataLoss((*index)->Scrub([](std::uint64_t) { return true; }))) {
         ++found;
       } else {
-        ++between;  // sections, where nobody reads
+        ++between;  // padding between sections, which is never read
         EXPECT_FALSE(in_section(at)) << slow << ": byte " << at;
       }
     }
@@ -107,7 +107,7 @@ TEST(ScrubTest, AtMostSoManyBytesASecondAndNoneWhereItIsOff) {
     ServerOptions options = LoopbackOptions({{"damaged", damaged}});
     options.scrub_bytes_per_second = rate;
     Served served(options);
-    // The first MiB takes the rest of a fortnight; a server ends all the same.
+    // The next MiB would wait a fortnight; the server must stop anyway.
     std::this_thread::sleep_for(200ms);
     EXPECT_EQ(Summary(*served.client, 0).state, client::IndexState::kServing);
   }

@@ -1,5 +1,5 @@
-// Searches through a real server: the answers of the engine, to the bit, and the code of
-// every bad request.
+// Searches through a real server: answers equal to those of the engine, bit for bit, and
+// the code of every bad request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,21 +21,21 @@ using testing::HasSubstr;
 
 constexpr std::size_t kDim = 128;
 
-std::vector<std::vector<Neighbour>> InProcess(const SearchOptions& dials, std::size_t queries) {
+std::vector<std::vector<Neighbor>> InProcess(const SearchParams& params, std::size_t queries) {
   const auto index = *Index::Open(SampleIndex());
   Searcher searcher(index);
-  std::vector<std::vector<Neighbour>> answers(queries);
+  std::vector<std::vector<Neighbor>> answers(queries);
   for (std::size_t i = 0; i < queries; ++i) {
     Answer answer;
-    const absl::Status status = searcher.Search(SampleQueries(i, 1).data(), dials, &answer);
+    const absl::Status status = searcher.Search(SampleQueries(i, 1).data(), params, &answer);
     EXPECT_TRUE(status.ok()) << status;
     answers[i].swap(answer.nearest);
   }
   return answers;
 }
 
-/// Bit for bit.
-void ExpectSame(const std::vector<Neighbour>& expected, const std::uint64_t* ids,
+/// Expects equality, bit for bit.
+void ExpectSame(const std::vector<Neighbor>& expected, const std::uint64_t* ids,
                 const float* distances) {
   for (std::size_t j = 0; j < expected.size(); ++j) {
     EXPECT_EQ(ids[j], expected[j].label);
@@ -61,9 +61,9 @@ class SearchTest : public testing::Test {
 
   static client::Client& client() { return *served_->client; }
 
-  /// The error of one search for `row` on "sift".
-  static absl::Status Error(std::span<const std::byte> row, const client::SearchOptions& dials) {
-    return client().Search("sift", client::Vectors::Raw(row), dials).status();
+  /// The error of a search for `row` on "sift".
+  static absl::Status Error(std::span<const std::byte> row, const client::SearchParams& params) {
+    return client().Search("sift", client::Vectors::Raw(row), params).status();
   }
 
   static Served* served_;
@@ -79,11 +79,11 @@ void ExpectBadField(const absl::Status& status, const std::string& field,
 }
 
 TEST_F(SearchTest, AnswersAreThoseOfTheEngineToTheBit) {
-  for (const WalkKind walk :
-       {WalkKind::kMultiStart, WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper}) {
+  for (const SearchMode mode :
+       {SearchMode::kMultiStart, SearchMode::kGraph, SearchMode::kQuantized, SearchMode::kUpper}) {
     for (const std::uint32_t ef_l0 : {1u, 3u, 64u}) {
-      SearchOptions wire{.k = 7, .ef_l1 = 20, .ef_l0 = ef_l0, .walk = walk};
-      if (walk == WalkKind::kUpper) wire.ef_l0.reset();
+      SearchParams wire{.k = 7, .ef_l1 = 20, .ef_l0 = ef_l0, .mode = mode};
+      if (mode == SearchMode::kUpper) wire.ef_l0.reset();
       const auto expected = InProcess(wire, 20);
       for (std::size_t i = 0; i < 20; ++i) {
         const auto answer =
@@ -120,27 +120,27 @@ TEST_F(SearchTest, FloatsAskAnIndexOfIntegersToo) {
   }
 }
 
-TEST_F(SearchTest, DialsAndCountersComeBack) {
+TEST_F(SearchTest, ParamsAndCountersComeBack) {
   const auto index = *Index::Open(SampleIndex());
-  for (const SearchOptions& asked :
-       {SearchOptions{.k = 5},
-        SearchOptions{.k = 5, .walk = WalkKind::kMultiStart, .query_threads = 2},
-        SearchOptions{.k = 5,
-        .walk = WalkKind::kBestFirst,
+  for (const SearchParams& asked :
+       {SearchParams{.k = 5},
+        SearchParams{.k = 5, .mode = SearchMode::kMultiStart, .query_threads = 2},
+        SearchParams{.k = 5,
+        .mode = SearchMode::kGraph,
         .beam_width = 3,
         .epsilon = 0.3f,
         .prefetch = Prefetch::kOff},
-        SearchOptions{.k = 5,
+        SearchParams{.k = 5,
         .ef_l1 = 7,
         .ef_l0 = 9,
-        .walk = WalkKind::kQuantised,
+        .mode = SearchMode::kQuantized,
         .nprobe = 11,
         .beam_width = 13,
         .error_bound = 1.25f,
         .epsilon = 0.1f}}) {
     const auto reply = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), asked);
     ASSERT_TRUE(reply.ok()) << reply.status();
-    EXPECT_EQ(reply->dials, index->Resolve(asked)->dials) << "to the bit";
+    EXPECT_EQ(reply->params, index->Resolve(asked)->params) << "to the bit";
     EXPECT_FALSE(reply->counters.has_value());
   }
   const client::CallOptions count{.counters = true};
@@ -148,7 +148,7 @@ TEST_F(SearchTest, DialsAndCountersComeBack) {
       client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 5}, count);
   ASSERT_TRUE(answer.ok()) << answer.status();
 
-  // A batch counts what its queries do one by one.
+  // The counters of a batch are the sum over its queries.
   ASSERT_TRUE(answer->counters.has_value());
   std::uint64_t distances = 0;
   for (std::size_t i = 0; i < 10; ++i) {
@@ -162,23 +162,23 @@ TEST_F(SearchTest, DialsAndCountersComeBack) {
   EXPECT_EQ(batch->counters->distances_fast + batch->counters->distances_slow, distances);
 }
 
-TEST_F(SearchTest, BadDialsAreNamed) {
+TEST_F(SearchTest, BadParamsAreNamed) {
   const auto row = SampleQueries(0, 1);
   ExpectBadField(Error(row, {.k = 0}), "options.k", "at least 1");
   ExpectBadField(Error(row, {.k = 10001}), "options.k", "10000");
   ExpectBadField(Error(row, {.k = 1, .ef_l1 = 20001}), "options.ef_l1", "20000");
   ExpectBadField(Error(row, {.k = 1, .ef_l0 = 20001}), "options.ef_l0", "20000");
   ExpectBadField(Error(row, {.k = 1, .query_threads = 1000}), "options.query_threads", "1000");
-  ExpectBadField(Error(row, {.walk = WalkKind::kQuantised, .nprobe = 20001}), "options.nprobe",
+  ExpectBadField(Error(row, {.mode = SearchMode::kQuantized, .nprobe = 20001}), "options.nprobe",
                  "20000");
-  ExpectBadField(Error(row, {.walk = WalkKind::kQuantised, .error_bound = -1}),
+  ExpectBadField(Error(row, {.mode = SearchMode::kQuantized, .error_bound = -1}),
                  "options.error_bound", "found -1");
   ExpectBadField(Error(row, {.epsilon = -2}), "options.epsilon", "found -2");
   ExpectBadField(Error(row, {.epsilon = -0.5f}), "options.epsilon", "-1, or 0 to");
-  ExpectBadField(Error(row, {.walk = WalkKind::kBestFirst, .nprobe = 3}), "options.nprobe",
-                 "only quantised");
+  ExpectBadField(Error(row, {.mode = SearchMode::kGraph, .nprobe = 3}), "options.nprobe",
+                 "only quantized");
   ExpectBadField(Error(row, {.prefetch = Prefetch::kHelper}), "options.prefetch", "helper threads");
-  ExpectBadField(Error(row, {.walk = static_cast<WalkKind>(7)}), "options.walk", "number 8");
+  ExpectBadField(Error(row, {.mode = static_cast<SearchMode>(7)}), "options.mode", "number 8");
   ExpectBadField(Error(row, {.prefetch = static_cast<Prefetch>(9)}), "options.prefetch",
                  "number 10");
 }

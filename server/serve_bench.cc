@@ -1,7 +1,7 @@
-/// What serving costs: the latency of one gRPC search beside the same search in process
-/// and an empty RPC, and queries per second by concurrent clients and batch size. The
-/// server is a process of its own on loopback, with one thread per core unless told
-/// otherwise.
+/// Measures the cost of serving. It compares the latency of one gRPC search with that of
+/// the same search in process and of an empty RPC. It also measures queries per second by
+/// number of clients and batch size. The server is a separate process on loopback, with
+/// one thread per core by default.
 ///
 ///     serve_bench --index sift.hmann --queries queries.u8bin --ef-l0 80
 #include <algorithm>
@@ -39,7 +39,7 @@ using Json = nlohmann::ordered_json;
 
 struct Flags {
   std::string index, queries;
-  SearchOptions search;
+  SearchParams search;
   int threads = 0;
   int rounds = 5;
   double seconds = 1;
@@ -61,8 +61,8 @@ double Microseconds(const std::function<absl::Status()>& work, absl::Status* sta
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-/// The three calls take turns on each query, so that all meet the same machine. The first
-/// tenth warms up.
+/// The three calls alternate on each query, so that all see the same machine state. The
+/// first tenth is warm-up.
 absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries,
                                     const std::string& address) {
   HMANN_ASSIGN_OR_RETURN(const auto index, Index::Open(flags.index));
@@ -79,8 +79,8 @@ absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries,
   Answer answer;
   for (std::size_t i = 0; i < calls && status.ok(); ++i) {
     const auto row = queries.rows(i % queries.count, 1);
-    const double a =
-        Microseconds([&] { return searcher.Search(row.data(), resolved.dials, &answer); }, &status);
+    const double a = Microseconds(
+        [&] { return searcher.Search(row.data(), resolved.params, &answer); }, &status);
     const double b = Microseconds(
         [&] {
           grpc::ClientContext context;
@@ -108,7 +108,7 @@ absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries,
               {"added_us", Median(added)}};
 }
 
-/// Queries per second of `clients` closed loops with a connection each.
+/// The queries per second of `clients` closed loops with one connection each.
 absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries,
                                   const std::string& address, int clients, std::size_t batch) {
   std::atomic<std::size_t> next{0};
@@ -210,19 +210,19 @@ absl::Status Run(const Flags& flags, const ServerProcess& server) {
 
 }  // namespace
 
-/// One dial, as NAME=VALUE.
-absl::Status Ask(const std::string& setting, SearchOptions* options) {
+/// Sets one parameter, given as NAME=VALUE.
+absl::Status Ask(const std::string& setting, SearchParams* options) {
   const std::size_t equals = setting.find('=');
-  const Dial* const dial = FindDial(setting.substr(0, equals));
-  if (dial == nullptr || equals == std::string::npos)
-    return absl::InvalidArgumentError("expected NAME=VALUE of a dial");
+  const ParamInfo* const param = FindParam(setting.substr(0, equals));
+  if (param == nullptr || equals == std::string::npos)
+    return absl::InvalidArgumentError("expected NAME=VALUE of a parameter");
   HMANN_ASSIGN_OR_RETURN(const double value,
-                         dial->Parse(std::string_view(setting).substr(equals + 1)));
-  dial->ask(*options, value);
+                         param->Parse(std::string_view(setting).substr(equals + 1)));
+  param->ask(*options, value);
   return absl::OkStatus();
 }
 
-/// Ends with the exit code.
+/// Returns the exit code.
 int Measure(int argc, char** argv) {
   CLI::App app(
       "What serving costs: latency of one search over gRPC, and queries per second by clients and "
@@ -232,7 +232,7 @@ int Measure(int argc, char** argv) {
   app.add_option("--queries", flags.queries, "vector file")->required();
   app.add_option("--k", flags.search.k);
   std::vector<std::string> settings;
-  app.add_option("--dial", settings, "NAME=VALUE, as in the JSON of `hmann search`: ef_l0=56");
+  app.add_option("--param", settings, "NAME=VALUE, as in the JSON of `hmann search`: ef_l0=56");
   app.add_option("--threads", flags.threads, "of the server; 0: as many as there are cores");
   app.add_option("--rounds", flags.rounds)->check(CLI::Range(1, 1000));
   app.add_option("--seconds", flags.seconds, "per cell and round");
@@ -244,7 +244,7 @@ int Measure(int argc, char** argv) {
   }
   for (const std::string& setting : settings) {
     if (const absl::Status asked = Ask(setting, &flags.search); !asked.ok()) {
-      std::fprintf(stderr, "--dial %s: %s\n", setting.c_str(),
+      std::fprintf(stderr, "--param %s: %s\n", setting.c_str(),
                    std::string(asked.message()).c_str());
       return 2;
     }

@@ -38,8 +38,8 @@ constexpr char kServiceName[] = "hmann.v1.Search";
 
 std::string HealthName(const std::string& index) { return absl::StrCat("hmann.index.", index); }
 
-/// The largest dimension among the indexes whose headers can be read, so that their
-/// batches fit into a message.
+/// The largest dimension among the indexes with readable headers, so that their batches
+/// fit into a message.
 std::uint32_t LargestDim(const std::vector<IndexSpec>& specs) {
   std::uint32_t dim = 0;
   for (const IndexSpec& spec : specs) {
@@ -51,7 +51,7 @@ std::uint32_t LargestDim(const std::vector<IndexSpec>& specs) {
 
 ServerOptions Resolve(ServerOptions options) {
   if (options.threads == 0) {
-    // Threads that wait for a device leave their core to others.
+    // Threads that wait for a device leave their cores free for others.
     const absl::StatusOr<std::unique_ptr<Tier>> slow = MakeTier(options.open.slow);
     options.threads = UsableCores() * (slow.ok() && !(*slow)->traits().addressable ? 8 : 1);
   }
@@ -115,7 +115,7 @@ absl::Status Server::Listen() {
   std::int64_t number = 0;
   std::tie(server_, number) = StartNumbered(builder);
   if (server_ == nullptr) return Internal("listen ", options_.listen, ": gRPC did not start");
-  TellHealth();  // before anybody can ask: gRPC's begins as SERVING
+  PublishHealth();  // before any check: gRPC's default is SERVING
   ConnectionLimits limits = options_.connections;
   limits.request_bytes = max_request_bytes;
   guard_ = std::make_unique<ConnectionGuard>(limits);
@@ -133,7 +133,7 @@ absl::Status Server::ListenHttp() {
   HMANN_ASSIGN_OR_RETURN(http_, HttpPort::Listen(options_.http));
   http_->Add("/livez", [] { return HttpPort::Reply{200, "ok\n"}; });
   http_->Add("/readyz", [this] {
-    // An index that failed does not keep the others away.
+    // A failed index does not make the others unready.
     bool any = false, loading = false;
     std::string text;
     for (const auto& index : registry_->indexes()) {
@@ -179,14 +179,14 @@ void Server::Load() {
       spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(),
                    (*loaded)->info().n, (*loaded)->info().dim, seconds);
     }
-    TellHealth();
+    PublishHealth();
   }
   const std::lock_guard lock(mutex_);
   loaded_ = true;
   loaded_changed_.notify_all();
 }
 
-void Server::TellHealth() {
+void Server::PublishHealth() {
   const std::lock_guard lock(health_mutex_);
   grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
   bool any = false, all = true;
@@ -201,16 +201,17 @@ void Server::TellHealth() {
 }
 
 void Server::Withdrawn(const ServedIndex& index) {
-  TellHealth();
+  PublishHealth();
   spdlog::error("index {}: {}", index.name(), std::string(index.failure().message()));
 }
 
 void Server::ReloadTokens() {
   if (tokens_ == nullptr) return;
   const absl::StatusOr<bool> changed = tokens_->Reload();
-  if (changed.ok() && *changed) spdlog::info("tokens were read again: others hold now");
+  if (changed.ok() && *changed) spdlog::info("tokens: read again, changed");
   if (!changed.ok() && tokens_->IsNews(changed.status()))
-    spdlog::error("tokens: those of before hold on: {}", std::string(changed.status().message()));
+    spdlog::error("tokens: the file was not accepted, the previous tokens stay valid: {}",
+                  std::string(changed.status().message()));
 }
 
 void Server::Watch() {
@@ -246,8 +247,8 @@ void Server::BeginDrain() {
   if (acceptor_ != nullptr) acceptor_->Stop();
 }
 
-/// gRPC cuts off calls that arrive while it shuts down, and clients see CANCELLED, as if
-/// they had done it; so those are refused by us first.
+/// gRPC cuts off calls that arrive during its shutdown, and clients see CANCELLED, as if
+/// they had cancelled. So the server refuses such calls first.
 void Server::RefuseUntilQuiet(std::chrono::nanoseconds most) {
   constexpr std::chrono::milliseconds kQuiet(50);
   service_->Stop();

@@ -33,40 +33,41 @@ class SearchService;
 class ServedIndex;
 class TokenFile;
 
-/// A running server. The port is bound first, with every health entry NOT_SERVING;
-/// indexes are then opened and warmed one after the other and serve as soon as they are
-/// warm. An index that cannot be loaded does not stop the others.
+/// A running server. Start binds the port first, with every health entry NOT_SERVING. It
+/// then opens and warms the indexes one after another. Each index serves as soon as it is
+/// warm. An index that fails to load does not stop the others.
 ///
-/// Health: "hmann.index.<name>" once that index serves; "hmann.v1.Search" once any does;
-/// "" once all do. An index whose file changes or is found damaged is withdrawn, and its
-/// health with it.
+/// Health: "hmann.index.<name>" is SERVING once that index serves; "hmann.v1.Search" once
+/// any does; "" once all do. An index whose file changes or proves damaged is withdrawn,
+/// and its health entry with it.
 ///
-/// Thread safety: Start, Shutdown and the destructor from one thread; the rest from any.
+/// Thread safety: call Start, Shutdown and the destructor from one thread. The rest may
+/// be called from any thread.
 class Server {
  public:
-  /// Errors: of options.Validate(); of bind(2), e.g. for a port in use, as "listen
-  /// 127.0.0.1:50051: Address already in use".
+  /// Errors: those of options.Validate(); those of bind(2), e.g. for a port in use, as
+  /// "listen 127.0.0.1:50051: Address already in use".
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   ~Server();
 
   int port() const;
-  /// "127.0.0.1:50051", with the port that was picked.
+  /// For example "127.0.0.1:50051", with the port that was picked.
   std::string address() const;
-  /// "127.0.0.1:9100", of /metrics; empty when there is none.
+  /// The address of /metrics, for example "127.0.0.1:9100"; empty when there is none.
   std::string http_address() const;
 
-  /// Blocks until every index serves or has failed. Errors: FAILED_PRECONDITION when none
-  /// serves, with the reasons.
+  /// Blocks until every index serves or has failed. Errors: FAILED_PRECONDITION with the
+  /// reasons when none serves.
   absl::Status WaitLoaded();
 
-  /// Health says NOT_SERVING, for good, and the port is closed, so that balancers go
-  /// elsewhere; searches on connections that there are are still answered.
+  /// Sets health to NOT_SERVING for good and closes the port, so that load balancers go
+  /// elsewhere. Searches on existing connections are still answered.
   void BeginDrain();
-  /// Refuses new searches (UNAVAILABLE) until none has come for a moment, then takes no
-  /// more calls at all, gives those that run `grace` to end, then cancels them. Returns
-  /// when all have ended.
+  /// Refuses new searches (UNAVAILABLE) until none has arrived for a moment, then accepts
+  /// no more calls at all. Running calls get `grace` to end and are then cancelled.
+  /// Returns when all have ended.
   void Shutdown(std::chrono::nanoseconds grace);
-  /// Cancels the calls that run now; ends a Shutdown early.
+  /// Cancels the running calls, which ends a Shutdown early.
   void CancelCalls();
 
  private:
@@ -76,7 +77,7 @@ class Server {
   void Load();
   void Watch();
   void ReloadTokens();
-  void TellHealth();
+  void PublishHealth();
   void Withdrawn(const ServedIndex& index);
   void RefuseUntilQuiet(std::chrono::nanoseconds most);
 
@@ -98,7 +99,7 @@ class Server {
   std::mutex health_mutex_;
   std::thread loader_, watcher_;
   std::unique_ptr<Scrubber> scrubber_;
-  std::unique_ptr<HttpPort> http_;  // its pages are of all the others
+  std::unique_ptr<HttpPort> http_;  // its pages read all members above
 };
 
 }  // namespace hmann::server

@@ -23,7 +23,7 @@
 namespace hmann::server {
 namespace {
 
-/// A call that was answered when it came.
+/// A call that was answered on arrival.
 class AnsweredCall : public grpc::ServerUnaryReactor {
  public:
   AnsweredCall(const ReplyTo& to, const absl::Status& status, std::uint64_t bytes)
@@ -57,11 +57,11 @@ class SingleCall : public UnaryCall<QueryRequest> {
     ToWire(work, response_.mutable_counters());
   }
   const google::protobuf::MessageLite& Message() override {
-    TellDials(options().search, &response_);
+    ReportParams(options().search, &response_);
     return response_;
   }
 
-  const std::unique_ptr<Request> request_;  // whose bytes the vectors are
+  const std::unique_ptr<Request> request_;  // owns the bytes of the vectors
   v1::SearchResponse response_;
 };
 
@@ -80,7 +80,7 @@ class BatchCall : public UnaryCall<QueryRequest> {
       : UnaryCall(to, serving, std::move(query), facts), request_(std::move(request)) {}
 
  private:
-  /// Into the places of query `i`, which no other thread touches.
+  /// Writes to the slots of query `i`, which no other thread touches.
   void Keep(std::size_t i, const hmann::Answer& answer) override {
     std::call_once(sized_, [this] { MakeRoom(); });
     cut_short_ += answer.cut_short ? 1 : 0;
@@ -101,14 +101,14 @@ class BatchCall : public UnaryCall<QueryRequest> {
 
   const google::protobuf::MessageLite& Message() override {
     CloseGaps();
-    TellDials(options().search, &response_);
+    ReportParams(options().search, &response_);
     response_.set_cut_short(cut_short_.load());
     if (options().counters) ToWire(work_, response_.mutable_counters());
     return response_;
   }
 
-  /// Each query's answer has k places of its own in the response, so that threads do not
-  /// meet. Not before the first search begins: a call that is refused or waits takes no
+  /// Gives each query's answer k slots of its own in the response, so that threads do not
+  /// share any. It runs when the first search starts: a refused or waiting call takes no
   /// memory for its reply.
   void MakeRoom() {
     const int count = static_cast<int>(queries()), ids = count * static_cast<int>(k());
@@ -117,7 +117,7 @@ class BatchCall : public UnaryCall<QueryRequest> {
     response_.mutable_counts()->Resize(count, 0);
   }
 
-  /// Moves answers together where one has fewer than k.
+  /// Compacts the answers when one has fewer than k.
   void CloseGaps() {
     std::uint64_t* ids = response_.mutable_ids()->mutable_data();
     float* distances = response_.mutable_distances()->mutable_data();
@@ -134,7 +134,7 @@ class BatchCall : public UnaryCall<QueryRequest> {
     response_.mutable_distances()->Truncate(static_cast<int>(end));
   }
 
-  const std::unique_ptr<Request> request_;  // whose bytes the vectors are
+  const std::unique_ptr<Request> request_;  // owns the bytes of the vectors
   v1::SearchBatchResponse response_;
   std::once_flag sized_;
   std::atomic<std::uint32_t> cut_short_{0};
@@ -142,7 +142,7 @@ class BatchCall : public UnaryCall<QueryRequest> {
   Counters work_;
 };
 
-/// An index, and the bytes of a vector of it.
+/// An index, and the bytes of one of its vectors.
 using Place = std::pair<Snapshot, std::uint64_t>;
 
 class GetCall : public UnaryCall<LabelsRequest> {
@@ -172,7 +172,7 @@ class GetCall : public UnaryCall<LabelsRequest> {
   }
   const google::protobuf::MessageLite& Message() override { return response_; }
 
-  const std::unique_ptr<Request> request_;  // whose labels are read
+  const std::unique_ptr<Request> request_;  // owns the labels
   v1::GetResponse response_;
 };
 
@@ -210,7 +210,7 @@ template <typename Call>
 grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer& bytes,
                                                grpc::ByteBuffer* reply) {
-  const CallFacts facts{Call::kMethod, SearchJob::Clock::now(), context->deadline()};
+  const CallFacts facts{Call::kMethod, QueuedRequest::Clock::now(), context->deadline()};
   const auto make = [&]() -> absl::StatusOr<Call*> {
     HMANN_RETURN_IF_ERROR(MayStart(*context));
     auto request = std::make_unique<typename Call::Request>();
@@ -257,7 +257,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchService::Sear
       StreamCall::Start(serving_, &replies_, context, CallerOf(*context));
   {
     const std::lock_guard lock(mutex_);
-    // Twice as many as live, at most.
+    // The list holds at most twice as many as are live.
     if (streams_.size() == streams_.capacity())
       std::erase_if(streams_, [](const auto& ended) { return ended.expired(); });
     streams_.push_back(stream);

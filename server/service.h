@@ -14,9 +14,10 @@
 
 namespace hmann::server {
 
-/// hmann.v1.Search over a registry: requests are read and checked in gRPC's thread,
-/// answered in the pool (a single narrow search on an idle server in gRPC's thread), and
-/// end with their client's deadline or cancellation.
+/// Implements hmann.v1.Search over a registry. gRPC's thread reads and checks each
+/// request, and the pool answers it. On an idle server, gRPC's thread answers a single
+/// narrow search itself. A request ends early when its client's deadline passes or the
+/// client cancels.
 class SearchService
     : public v1::Search::WithRawCallbackMethod_Search<v1::Search::WithRawCallbackMethod_SearchBatch<
           v1::Search::WithRawCallbackMethod_SearchStream<
@@ -24,7 +25,8 @@ class SearchService
                   v1::Search::WithCallbackMethod_List<v1::Search::Service>>>>>> {
  public:
   /// `registry`, `pool`, `metrics` and `replies` must outlive the service.
-  /// `limits.max_query_threads` is resolved; `max_request_bytes` is what Describe says.
+  /// `limits.max_query_threads` is already resolved. Describe reports
+  /// `max_request_bytes`.
   SearchService(const Registry* registry, SearchPool* pool, const RequestLimits& limits,
                 std::uint64_t max_request_bytes, std::chrono::nanoseconds default_deadline,
                 Metrics* metrics, ReplyWatch* replies)
@@ -32,13 +34,15 @@ class SearchService
         max_request_bytes_(max_request_bytes),
         replies_(*replies) {}
 
-  /// From then on calls need a token. Before the server starts; not owned.
+  /// Requires a token for every call. Call it before the server starts. Does not take
+  /// ownership.
   void RequireTokens(const TokenFile* tokens) { tokens_ = tokens; }
 
-  /// Refuses searches from now on: UNAVAILABLE, SERVER_STOPPING. Those taken before go
-  /// on; streams end so when theirs are answered. Any thread.
+  /// Refuses new searches: UNAVAILABLE, SERVER_STOPPING. Accepted searches continue; a
+  /// stream ends the same way once its accepted queries are answered. Callable from any
+  /// thread.
   void Stop();
-  /// Searches refused since Stop.
+  /// The number of searches refused since Stop.
   std::uint64_t refused() const { return refused_.load(); }
 
   using WithRawCallbackMethod_Get::Get;
@@ -66,7 +70,7 @@ class SearchService
   template <typename Call>
   grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer& bytes, grpc::ByteBuffer* reply);
-  /// Ends a call at once, with a reply of so many bytes.
+  /// Ends a call immediately, with a reply of `bytes` bytes.
   grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context,
                                      const absl::Status& status, std::uint64_t bytes);
   absl::Status MayStart(const grpc::CallbackServerContext& context);
@@ -80,7 +84,7 @@ class SearchService
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> refused_{0};
   std::mutex mutex_;
-  std::vector<std::weak_ptr<StreamCall>> streams_;  // guarded by mutex_; some have ended
+  std::vector<std::weak_ptr<StreamCall>> streams_;  // guarded by mutex_; some ended
 };
 
 }  // namespace hmann::server

@@ -11,7 +11,7 @@
 namespace hmann::server {
 namespace {
 
-/// The end of a query that has no answer.
+/// The reply for a query that failed.
 grpc::ByteBuffer FailureOf(std::uint64_t id, const absl::Status& status) {
   const grpc::Status end = ToGrpc(status);
   v1::SearchStreamResponse response;
@@ -21,12 +21,13 @@ grpc::ByteBuffer FailureOf(std::uint64_t id, const absl::Status& status) {
   failure.set_message(end.error_message());
   failure.set_details(end.error_details());
   grpc::ByteBuffer bytes;
-  // Memory alone can be wanting; the stream then ends as its buffer is none.
+  // Write fails only for lack of memory; the stream then ends, since its buffer is
+  // invalid.
   Write(response, &bytes).IgnoreError();
   return bytes;
 }
 
-/// A call that ends at once.
+/// A call that ends immediately.
 class Refused : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   explicit Refused(const absl::Status& status) { Finish(ToGrpc(status)); }
@@ -35,14 +36,14 @@ class Refused : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffe
 
 }  // namespace
 
-/// Queries of the same options that the pool has together. Their answers leave together,
-/// after the pool has looked whether the index's file is the same still.
-class StreamCall::Group : public QueryJob {
+/// Queries with the same options that the pool handles together. Their answers leave
+/// together, after the pool has checked that the index file has not changed.
+class StreamCall::Group : public QueuedQuery {
  public:
   Group(StreamCall* stream, std::vector<Asked> queries)
-      : QueryJob(stream->serving_, queries[0].index, *queries[0].options, queries.size(),
-                 queries.size() * queries[0].vectors.bytes.size(),
-                 {Method::kSearchStream, queries[0].began, stream->deadline_}),
+      : QueuedQuery(stream->serving_, queries[0].index, *queries[0].options, queries.size(),
+                    queries.size() * queries[0].vectors.bytes.size(),
+                    {Method::kSearchStream, queries[0].began, stream->deadline_}),
         stream_(*stream),
         queries_(std::move(queries)),
         ends_(queries_.size()) {}
@@ -59,9 +60,10 @@ class StreamCall::Group : public QueryJob {
     v1::SearchStreamResponse& response = ends_[i].response;
     response.set_id(queries_[i].id);
     ToWire(answer, response.mutable_answer());
-    TellDials(options().search, response.mutable_answer());
+    ReportParams(options().search, response.mutable_answer());
   }
-  /// A vector that cannot be searched for fails its query; all else fails the group.
+  /// A vector that cannot be searched for fails its own query; any other error fails the
+  /// group.
   absl::Status KeepError(std::size_t i, absl::Status why) override {
     if (!absl::IsInvalidArgument(why)) return why;
     ends_[i].status = std::move(why);
@@ -109,7 +111,7 @@ StreamCall::StreamCall(const Serving& serving, ReplyWatch* replies,
       deadline_(call->deadline()),
       reply_(replies, [call] { call->TryCancel(); }) {}
 
-/// Under the mutex.
+/// Requires the mutex.
 void StreamCall::Queue(const grpc::ByteBuffer& reply) {
   reply_.Sent(reply.Length());
   replies_.push_back(reply);
@@ -125,10 +127,11 @@ void StreamCall::End(const absl::Status& status) {
 }
 
 absl::Status StreamCall::Parse(Asked* asked) {
-  asked->began = SearchJob::Clock::now();
+  asked->began = QueuedRequest::Clock::now();
   asked->id = asked->request->id();
   const v1::SearchRequest& search = asked->request->search();
-  // What was said holds on even where it cannot be had: so each query is told why.
+  // New settings stay in force even when they are invalid, so that each query gets the
+  // error.
   if (!search.index().empty() || search.has_options()) options_ = nullptr;
   if (!search.index().empty()) index_ = search.index();
   if (search.has_options()) wire_options_ = search.options();
@@ -140,20 +143,20 @@ absl::Status StreamCall::Parse(Asked* asked) {
   const std::uint64_t generation = asked->index.generation().number();
   if (options_ == nullptr || generation_ != generation) {
     options_ = nullptr;
-    HMANN_ASSIGN_OR_RETURN(RequestOptions options,
-                           ReadOptions(wire_options_, asked->index, serving_.limits));
-    options_ = std::make_shared<const RequestOptions>(std::move(options));
+    HMANN_ASSIGN_OR_RETURN(RequestParams options,
+                           ReadParams(wire_options_, asked->index, serving_.limits));
+    options_ = std::make_shared<const RequestParams>(std::move(options));
     generation_ = generation;
   }
   asked->options = options_;
   HMANN_ASSIGN_OR_RETURN(asked->vectors,
                          ReadVectors(search.query(), asked->index->info(), 1, "search.query"));
-  return CheckReplySize(1, options_->search.dials.k, serving_.limits);
+  return CheckReplySize(1, options_->search.params.k, serving_.limits);
 }
 
 std::vector<StreamCall::Asked> StreamCall::TakeTogether() {
   std::vector<Asked> together;
-  const std::shared_ptr<const RequestOptions> options = waiting_.front().options;
+  const std::shared_ptr<const RequestParams> options = waiting_.front().options;
   while (!waiting_.empty() && waiting_.front().options == options &&
          together.size() < options->together) {
     together.push_back(std::move(waiting_.front()));
@@ -163,7 +166,7 @@ std::vector<StreamCall::Asked> StreamCall::TakeTogether() {
 }
 
 void StreamCall::Settle(bool here) {
-  // Whatever is begun below may end before this returns.
+  // Work started below may end before this returns.
   const std::shared_ptr<StreamCall> alive = shared_from_this();
   for (;;) {
     bool read = false, write = false, finish = false;
@@ -192,7 +195,7 @@ void StreamCall::Settle(bool here) {
     if (write) StartWrite(&out_);
     if (finish) Finish(ToGrpc(end_));
     if (group == nullptr) return;
-    // The pool has it, until it is complete and deletes itself.
+    // The pool holds the group until it completes and deletes itself.
     serving_.pool.Start(
         group.release(), [this] { return caller_; }, here);
   }
@@ -210,7 +213,7 @@ void StreamCall::Answered(Group* group, const std::vector<grpc::ByteBuffer>& rep
 void StreamCall::OnReadDone(bool ok) {
   Asked asked;
   asked.request = std::make_unique<v1::SearchStreamRequest>();
-  // Bytes that are no message are of no query, and end the stream.
+  // Bytes that do not parse as a message belong to no query and end the stream.
   const absl::Status read = ok ? Read(in_, asked.request.get()) : absl::OkStatus();
   const bool is_query = ok && read.ok();
   const absl::Status parsed = is_query ? Parse(&asked) : read;
@@ -255,7 +258,7 @@ void StreamCall::OnCancel() {
 }
 
 void StreamCall::OnDone() {
-  // Settle may hold it for a moment longer.
+  // Settle may keep this alive a moment longer.
   const std::shared_ptr<StreamCall> last = std::move(self_);
 }
 

@@ -19,27 +19,28 @@
 
 namespace hmann::server {
 
-/// A SearchStream. Queries that came while the pool searched for others of this stream go
-/// to it together, so that one thread has several under way. Reads no further when
-/// kMostUnanswered are not answered, or their answers not taken: HTTP/2 then holds the
-/// client back.
+/// A SearchStream call. Queries that arrive while the pool searches for others of this
+/// stream go to the pool together, so that one thread keeps several in flight. Reading
+/// stops while kMostUnanswered queries are unanswered or their answers are unread by the
+/// client; HTTP/2 then holds the client back.
 ///
-/// It keeps itself alive until gRPC is done with it. Thread safety: gRPC's threads, the
-/// pool's, and any that calls End.
+/// The object keeps itself alive until gRPC is done with it. Thread safety: it is used by
+/// gRPC's threads, by the pool's, and by any thread that calls End.
 class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                    public std::enable_shared_from_this<StreamCall> {
  public:
   static constexpr std::size_t kMostUnanswered = 64;
 
-  /// Begins to read. `caller`: as SearchPool::Submit has it. Where the call has no
-  /// deadline, each query has the default.
+  /// Starts reading. `caller` is as in SearchPool::Submit. If the call has no deadline,
+  /// each query gets the default.
   static std::shared_ptr<StreamCall> Start(const Serving& serving, ReplyWatch* replies,
                                            grpc::CallbackServerContext* call, std::uint64_t caller);
-  /// Ends at once, with an error.
+  /// Ends the call immediately with an error.
   static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Refuse(
       const absl::Status& status);
 
-  /// Reads no more; when what was read is answered, the call ends with `status`.
+  /// Stops reading. Once every query read so far is answered, the call ends with
+  /// `status`.
   void End(const absl::Status& status);
 
   void OnReadDone(bool ok) override;
@@ -48,14 +49,14 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   void OnDone() override;
 
  private:
-  /// A query on its way to an answer.
+  /// A query that is not answered yet.
   struct Asked {
     std::uint64_t id = 0;
     std::unique_ptr<v1::SearchStreamRequest> request;
     Snapshot index;
-    std::shared_ptr<const RequestOptions> options;
+    std::shared_ptr<const RequestParams> options;
     QueryVectors vectors;  ///< may view the request's bytes
-    SearchJob::Clock::time_point began;
+    QueuedRequest::Clock::time_point began;
   };
   class Group;
 
@@ -63,7 +64,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
              std::uint64_t caller);
 
   absl::Status Parse(Asked* asked);
-  /// Does whatever can be done now. `here`: this thread may search.
+  /// Performs every step that is possible now. `here`: this thread may search.
   void Settle(bool here);
   std::vector<Asked> TakeTogether();
   void Answered(Group* group, const std::vector<grpc::ByteBuffer>& replies);
@@ -72,27 +73,27 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   const Serving& serving_;
   const std::uint64_t caller_;
   const std::chrono::system_clock::time_point deadline_;  ///< of the call; max: none
-  ReplyWatch::Reply reply_;                               ///< of replies_ and out_
+  ReplyWatch::Reply reply_;                               ///< covers replies_ and out_
   std::shared_ptr<StreamCall> self_;                      ///< until OnDone
 
-  // Of the reading thread, which is one at a time.
+  // Used by the reading thread only; there is one at a time.
   grpc::ByteBuffer in_;
   std::string index_;
-  v1::SearchOptions wire_options_;
-  std::shared_ptr<const RequestOptions> options_;  ///< that hold on
-  ServedIndex* served_ = nullptr;                  ///< that they are for
-  std::uint64_t generation_ = 0;                   ///< of it
+  v1::SearchParams wire_options_;
+  std::shared_ptr<const RequestParams> options_;  ///< in force
+  ServedIndex* served_ = nullptr;                 ///< index of options_
+  std::uint64_t generation_ = 0;                  ///< of served_
 
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;  ///< guards all below
   grpc::ByteBuffer out_;
   std::uint64_t out_bytes_ = 0;
   std::deque<Asked> waiting_;
-  std::vector<Group*> groups_;  ///< that the pool has
+  std::vector<Group*> groups_;  ///< in the pool
   std::deque<grpc::ByteBuffer> replies_;
-  std::size_t unanswered_ = 0;  ///< read, and the reply not written
+  std::size_t unanswered_ = 0;  ///< queries read whose reply is not written
   bool reading_ = false, writing_ = false;
-  bool no_more_ = false;    ///< is to be read
-  bool cancelled_ = false;  ///< nobody takes replies
+  bool no_more_ = false;    ///< nothing more to read
+  bool cancelled_ = false;  ///< replies have no reader
   bool finished_ = false;
   absl::Status end_;
 };

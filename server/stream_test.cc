@@ -1,5 +1,5 @@
-// SearchStream through a real server: the answers of single calls, whatever the order,
-// and streams that end in every way that there is.
+// SearchStream through a real server: the same answers as single calls, in any order, and
+// every way for a stream to end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ constexpr std::size_t kStreamed = 200;
 
 Vectors Query(std::size_t i) { return Vectors::Raw(SampleQueries(i % 200, 1)); }
 
-/// Sends all and receives in another thread; the answers by id.
+/// Sends all queries and receives in another thread; returns the answers by id.
 std::map<std::uint64_t, absl::StatusOr<client::Answer>> Ask(SearchStream stream,
                                                             std::size_t queries) {
   std::thread sender([&] {
@@ -64,7 +64,7 @@ class StreamTest : public testing::Test {
 Served* StreamTest::served_ = nullptr;
 
 TEST_F(StreamTest, AnswersAsSingleCallsDo) {
-  const client::SearchOptions options{.k = 7};
+  const client::SearchParams options{.k = 7};
   const auto answers = Ask(client().OpenStream("sift", options), kStreamed);
   ASSERT_EQ(answers.size(), kStreamed);
   for (const auto& [id, answer] : answers) {
@@ -72,7 +72,7 @@ TEST_F(StreamTest, AnswersAsSingleCallsDo) {
     ASSERT_TRUE(answer.ok() && single.ok()) << answer.status() << single.status();
     EXPECT_EQ(answer->ids, single->ids);
     EXPECT_EQ(answer->distances, single->distances);
-    EXPECT_EQ(answer->dials.ef_l0, single->dials.ef_l0);
+    EXPECT_EQ(answer->params.ef_l0, single->params.ef_l0);
     EXPECT_FALSE(answer->counters.has_value());
   }
 }
@@ -128,8 +128,8 @@ TEST_F(StreamTest, ABadQueryFailsAlone) {
 
 TEST_F(StreamTest, WhatItCannotHaveEachQueryIsTold) {
   for (const auto& [index, options, code] :
-       {std::tuple("none", client::SearchOptions{.k = 3}, absl::StatusCode::kNotFound),
-        {"sift", client::SearchOptions{.k = 1 << 30}, absl::StatusCode::kInvalidArgument}}) {
+       {std::tuple("none", client::SearchParams{.k = 3}, absl::StatusCode::kNotFound),
+        {"sift", client::SearchParams{.k = 1 << 30}, absl::StatusCode::kInvalidArgument}}) {
     for (const auto& [id, answer] : Ask(client().OpenStream(index, options), 10))
       EXPECT_EQ(answer.status().code(), code) << answer.status();
   }
@@ -137,7 +137,7 @@ TEST_F(StreamTest, WhatItCannotHaveEachQueryIsTold) {
 
 TEST_F(StreamTest, APredicateIsRefusedBeforeItIsSent) {
   const Matches all(1, 0);
-  const client::SearchOptions options{.k = 3, .matches = &all};
+  const client::SearchParams options{.k = 3, .matches = &all};
   SearchStream stream = client().OpenStream("sift", options);
   const absl::Status batch = client().SearchBatch("sift", Query(1), options).status();
   for (const absl::Status& status :
@@ -161,7 +161,7 @@ TEST_F(StreamTest, AClientThatDoesNotReceiveIsHeldBack) {
       client().OpenStream("sift", {.k = 1000}, {.deadline = std::chrono::seconds(2)});
   std::size_t sent = 0;
   while (stream.Send(sent, Query(sent)).ok()) ++sent;
-  // Replies of 12 kB: what the server took, what lies in its replies' window and in ours.
+  // Replies have 12 kB. Sent queries fill the server, its reply window and ours.
   EXPECT_GT(sent, StreamCall::kMostUnanswered / 2);
   EXPECT_LT(sent, 200000u);
   absl::StatusOr<std::optional<StreamedAnswer>> next = stream.Receive();
@@ -172,11 +172,12 @@ TEST_F(StreamTest, AClientThatDoesNotReceiveIsHeldBack) {
 TEST_F(StreamTest, OneThatIsGivenUpLeavesTheServerFree) {
   client::Cancellation cancellation;
   for (int i = 0; i < 20; ++i) {
-    SearchStream stream = client().OpenStream("sift", SlowDials(), {.cancellation = &cancellation});
+    SearchStream stream =
+        client().OpenStream("sift", SlowParams(), {.cancellation = &cancellation});
     for (int j = 0; j < i; ++j) EXPECT_TRUE(stream.Send(j, Query(j)).ok());
   }
   cancellation.Cancel();
-  SearchStream stream = client().OpenStream("sift", SlowDials(), {.cancellation = &cancellation});
+  SearchStream stream = client().OpenStream("sift", SlowParams(), {.cancellation = &cancellation});
   (void)stream.Send(1, Query(1));
   EXPECT_EQ(stream.Receive().status().code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(client().Search("sift", Query(0), {.k = 1}).ok());

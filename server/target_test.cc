@@ -1,5 +1,5 @@
-// Targets and budgets over the wire: the tuned table chooses, the reply says what was
-// chosen, and what cannot be has a name.
+// Targets and budgets over the wire: the tuned table chooses, the reply reports the
+// choice, and an impossible target gives a named error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-/// The sample, tuned as the test wants it.
+/// The sample, tuned as the test needs it.
 class TargetTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -33,9 +33,9 @@ class TargetTest : public testing::Test {
                      .settings = {}};
     for (const std::uint32_t ef_l0 : {20u, 80u, 320u}) {
       TunedSetting setting;
-      setting.dials.k = 10;
-      setting.dials.ef_l1 = 4;
-      setting.dials.ef_l0 = ef_l0;
+      setting.params.k = 10;
+      setting.params.ef_l1 = 4;
+      setting.params.ef_l0 = ef_l0;
       setting.recall = 1 - 1.0 / static_cast<double>(ef_l0);
       setting.recall_low = setting.recall - 0.001;
       setting.mean_us = static_cast<double>(ef_l0);
@@ -53,7 +53,7 @@ class TargetTest : public testing::Test {
     delete path_;
   }
 
-  static absl::StatusOr<client::Answer> Search(const client::SearchOptions& options,
+  static absl::StatusOr<client::Answer> Search(const client::SearchParams& options,
                                                const std::string& index = "tuned") {
     return served_->client->Search(index, client::Vectors::Raw(SampleQueries(0, 1)), options);
   }
@@ -62,32 +62,32 @@ class TargetTest : public testing::Test {
   static inline Served* served_ = nullptr;
 };
 
-TEST_F(TargetTest, ARecallChoosesTheDialsAndTheReplySaysWhich) {
+TEST_F(TargetTest, ARecallChoosesTheParamsAndTheReplySaysWhich) {
   const auto answer = Search({.recall = 0.98});
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_EQ(answer->dials.ef_l0, 51u) << "between 20, of 0.95, and 80, of 0.9875";
-  EXPECT_EQ(answer->dials.walk, WalkKind::kBestFirst);
+  EXPECT_EQ(answer->params.ef_l0, 51u) << "between 20, of 0.95, and 80, of 0.9875";
+  EXPECT_EQ(answer->params.mode, SearchMode::kGraph);
   ASSERT_TRUE(answer->predicted.has_value());
   EXPECT_DOUBLE_EQ(answer->predicted->recall, 0.98);
   EXPECT_NEAR(*answer->predicted->mean_us, 50.3, 0.1);
   EXPECT_FALSE(answer->cut_short);
-  const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 51, .walk = WalkKind::kBestFirst});
+  const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 51, .mode = SearchMode::kGraph});
   EXPECT_EQ(answer->ids, by_hand->ids);
   EXPECT_FALSE(by_hand->predicted.has_value());
 }
 
 TEST_F(TargetTest, ALatencyChoosesTheBestRecallThatKeepsIt) {
-  EXPECT_EQ(Search({.latency = 100us})->dials.ef_l0, 98u) << "with 3 % to spare";
-  EXPECT_EQ(Search({.latency = 1ms})->dials.ef_l0, 320u);
+  EXPECT_EQ(Search({.latency = 100us})->params.ef_l0, 98u) << "with 3 % to spare";
+  EXPECT_EQ(Search({.latency = 1ms})->params.ef_l0, 320u);
   const auto batch = served_->client->SearchBatch(
       "tuned", client::Vectors::Raw(SampleQueries(0, 9)), {.recall = 0.9, .latency = 1ms});
   ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_EQ(batch->dials.ef_l0, 20u);
+  EXPECT_EQ(batch->params.ef_l0, 20u);
   EXPECT_DOUBLE_EQ(*batch->predicted->mean_us, 20);
 }
 
 TEST_F(TargetTest, WhatCannotBeIsNamed) {
-  const auto expect = [](const client::SearchOptions& options, const std::string& field,
+  const auto expect = [](const client::SearchParams& options, const std::string& field,
                          const std::string& words) {
     const absl::Status status = Search(options).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -99,9 +99,10 @@ TEST_F(TargetTest, WhatCannotBeIsNamed) {
   expect({.latency = 1us}, "options.latency_us", "cannot be met");
   expect({.recall = 1.5}, "options.recall", "(0, 1]");
   expect({.latency = 0us}, "options.latency_us", "at least 1");
-  expect({.ef_l1 = 5, .recall = 0.9}, "options.recall", "a target or dials, found both: ef_l1");
+  expect({.ef_l1 = 5, .recall = 0.9}, "options.recall",
+         "a target or parameters, found both: ef_l1");
   expect({.epsilon = 0.2f, .recall = 0.9}, "options.recall",
-         "a target or dials, found both: epsilon");
+         "a target or parameters, found both: epsilon");
   expect({.budget = 2h}, "options.budget_us", "at most");
 }
 
@@ -116,7 +117,7 @@ TEST_F(TargetTest, AnIndexThatIsNotTunedForItIsAPrecondition) {
 }
 
 TEST_F(TargetTest, ABudgetCutsALongSearchShortAndSaysSo) {
-  client::SearchOptions slow = SlowDials();
+  client::SearchParams slow = SlowParams();
   slow.budget = 100us;
   const auto cut = Search(slow);
   ASSERT_TRUE(cut.ok()) << cut.status();

@@ -20,8 +20,8 @@ struct ReplyTo {
   ReplyWatch* watch;
 };
 
-/// A call that waits for the pool, as `Request` of the core. gRPC and the pool both hold
-/// it; it deletes itself when gRPC is done, which is after End.
+/// A call that waits for the pool, on top of the core class `Request`. gRPC and the pool
+/// both hold it. It deletes itself when gRPC is done with it, which is after End.
 template <typename Request>
 class UnaryCall : public grpc::ServerUnaryReactor, public Request {
  public:

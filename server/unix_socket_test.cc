@@ -1,4 +1,4 @@
-// A server that listens at a path.
+// A server that listens on a Unix socket path.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ absl::Status Search(Served& served) {
   return served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
 }
 
-/// A socket in the file system that nobody listens at any more.
+/// Leaves a socket file without a listener.
 void LeaveSocket(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -22,7 +22,7 @@
 
 namespace hmann {
 
-/// What an attack may take of a server's memory.
+/// The most memory that an attack may cost a server.
 inline constexpr std::int64_t kMostGrowth = std::int64_t{64} << 20;
 
 /// A field of /proc/PID/status, in bytes.
@@ -38,7 +38,7 @@ inline std::int64_t StatusBytes(pid_t pid, const std::string& field) {
   return 0;
 }
 
-/// Searches all the time; none may fail. Says how long they took.
+/// Searches continuously; no search may fail. Prints their latency.
 class Others {
  public:
   explicit Others(const std::string& address, const std::string& ca_file = "")
@@ -84,7 +84,7 @@ class Others {
   std::thread thread_;
 };
 
-/// What the server has taken at most since this was made, and what it keeps.
+/// The memory that the server has taken at most since construction, and what it keeps.
 class Memory {
  public:
   explicit Memory(pid_t pid) : pid_(pid) {
@@ -122,7 +122,7 @@ class AttackTest : public testing::TestWithParam<RawHttp2::Over> {
   static std::string Index() { return *folder_ / "sample.hmann"; }
 
   static bool IsTls() { return GetParam() == RawHttp2::Over::kTls; }
-  /// `more`, and what a server of the test's kind wants.
+  /// `more`, and the flags that a server of the test's kind needs.
   static std::vector<std::string> Flags(std::vector<std::string> more) {
     if (IsTls()) {
       more.insert(more.end(),

@@ -1,5 +1,5 @@
-// What no good client sends, frame by frame: each is refused or bounded, and a client
-// beside it is answered all the while.
+// Input that no well-behaved client sends, frame by frame. The server refuses or bounds
+// each one, and meanwhile answers every call of another client.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@ using namespace std::chrono_literals;
 using std::string_view_literals::operator""sv;
 using H = RawHttp2;
 
-/// What becomes of the connection.
+/// The fate of the connection.
 enum End {
   kCloses,   ///< at once
-  kAnswers,  ///< and stays
+  kAnswers,  ///< and stays open
   kStays,
 };
 
@@ -45,7 +45,7 @@ std::string Repeated(std::string_view bytes, int times) {
   return out;
 }
 
-/// Of a protobuf message.
+/// A field of a protobuf message.
 std::string Field(int number, std::string_view bytes) {
   std::string out(1, static_cast<char>(number << 3 | 2));
   std::size_t length = bytes.size();
@@ -54,7 +54,7 @@ std::string Field(int number, std::string_view bytes) {
   return out += bytes;
 }
 
-/// What stands before a message: a flag, and its length.
+/// The prefix of a message: a flag and its length.
 std::string Promise(std::uint32_t bytes, std::uint64_t flag = 0) {
   return H::Big(flag << 32 | bytes, 5);
 }
@@ -108,7 +108,7 @@ std::vector<BadInput> Frames() {
   };
 }
 
-/// Calls that get an error and disturb no other of their connection.
+/// Calls that get an error and do not disturb other calls on their connection.
 std::vector<BadInput> Calls() {
   const auto data = [](std::string_view bytes) {
     return After(H::Headers(1) + H::Data(1, bytes, H::kEndStream));
@@ -123,8 +123,8 @@ std::vector<BadInput> Calls() {
   };
 }
 
-/// One who does not stop: `begin`, then `more` for ever. The server closes the
-/// connection, or stops reading.
+/// A client that never stops: `begin`, then `more` forever. The server closes the
+/// connection or stops reading.
 struct Flood {
   const char* name;
   std::string begin;
@@ -134,7 +134,7 @@ struct Flood {
 
 std::vector<Flood> Floods() {
   const std::string call = H::Headers(1);
-  // The headers of a call without an end; its 16 kB go on and on.
+  // The headers of a call without an end; its 16 kB repeat endlessly.
   std::string open = call;
   open[4] = 0;
   const auto same = [](const std::string& bytes, int times) {
@@ -162,8 +162,8 @@ std::vector<Flood> Floods() {
 
 class BadInputTest : public AttackTest {
  protected:
-  /// Each on a connection of its own. What closes, closes because of what came: no limit
-  /// of time is near.
+  /// Sends each input on its own connection. A connection closes because of its input,
+  /// since no time limit is near.
   static void Try(const std::vector<BadInput>& inputs) {
     ServerProgram server(Index(),
                          Flags({"--handshake-timeout", "3600s", "--request-timeout", "3600s",
@@ -214,8 +214,8 @@ TEST_P(BadInputTest, FloodsOfFrames) {
       EXPECT_TRUE(attacker.IsClosedByServer());
     }
   }
-  // Those of one request may have 4 MiB before anybody looks, as its message may; headers
-  // that are many and short take gRPC some twenty times what they are.
+  // The headers of one request may take 4 MiB before any check, as its message may. Many
+  // short headers cost gRPC some twenty times their size.
   memory.ExpectBounded(4 * kMostGrowth);
   memory.ExpectGivenBack();
 }
@@ -243,7 +243,7 @@ TEST_P(BadInputTest, AReplyThatNobodyTakesIsGivenUp) {
   const std::string query = ReadFile(kQueries).substr(8, 128),
                     request = Field(1, "sample") + Field(2, Field(1, query)) + Field(3, "\x08\x0a");
   const RawHttp2 attacker(server.address(), GetParam());
-  // What a stream of it may be sent is nothing.
+  // The window of each of its streams is zero.
   EXPECT_TRUE(attacker.Send(H::Preface("\0\4\0\0\0\0"sv) + H::SettingsAck()));
   EXPECT_TRUE(attacker.Send(H::Request(1, request)));
   EXPECT_TRUE(attacker.Receives(H::Frame(H::kReset, 0, 1, H::Big(0, 4))));

@@ -1,4 +1,4 @@
-# To be sourced: make_tree TREE makes a bare Debian 12 at TREE (debootstrap; emptied first) that reaches this machine's package sources;
+# To be sourced. make_tree TREE creates a bare Debian 12 at TREE (debootstrap; emptied first) that reaches this machine's package sources.
 # in_tree COMMAND runs a command in it. Needs root.
 [[ $EUID -eq 0 ]] || { echo "a bare tree is made by root" >&2; exit 1; }
 

@@ -1,5 +1,5 @@
-// The program as a user meets it: reports, and the errors of files. Everything runs the
-// real binary on the sample.
+// The program as a user meets it: reports and file errors. Every test runs the real
+// binary on the sample.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ RunOptions WithSimd(const std::string& level) {
   return options;
 }
 
-/// The index of the sample's first 2000 vectors, made once.
+/// The index of the sample's first 2000 vectors, built once.
 const std::string& SmallIndex() {
   static const TestFolder* folder = new TestFolder("cli_index");
   static const std::string path = *folder / "small.hmann";
@@ -42,7 +42,7 @@ const std::string& SmallIndex() {
 
 void Succeeds(const Outcome& ran) { ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err; }
 
-/// Exit 1, an error of one line that holds every word given, nothing on stdout.
+/// Expects exit code 1, a one-line error that contains every word, and an empty stdout.
 void FailsNaming(const Outcome& ran, const std::vector<std::string>& words) {
   EXPECT_EQ(ran.exit_code, 1) << "signal " << ran.signal << "\n" << ran.err;
   EXPECT_THAT(ran.out, IsEmpty());
@@ -115,25 +115,25 @@ TEST(Reports, SearchFindsAndCounts) {
   const std::string index = folder / "sample.hmann";
   Succeeds(Hmann({"build", "--base", kBase, "--out", index}));
   const Outcome ran = Hmann({"search", index, "--queries", kQueries, "--groundtruth", kTruth, "--k",
-                             "10", "--ef-l1", "100", "--ef-l0", "50", "--walk", "best-first",
+                             "10", "--ef-l1", "100", "--ef-l0", "50", "--mode", "graph",
                              "--threads", "2", "--json", "--out", folder / "a.jsonl"});
   Succeeds(ran);
   const json report = json::parse(ran.out);
   EXPECT_GE(report["recall"], 0.95);
   EXPECT_EQ(report["k"], 10);
-  EXPECT_EQ(report["walk"], "best-first");
+  EXPECT_EQ(report["mode"], "graph");
   EXPECT_EQ(report["threads"], 2);
   EXPECT_EQ(report["ef_l1"], 100);
   EXPECT_GT(report["distances_fast"], 0);
   EXPECT_GT(report["expanded_l1"], 0);
-  EXPECT_GE(report["slow_touches"], report["slow_reads"]);
+  EXPECT_GE(report["node_accesses"], report["node_reads"]);
   EXPECT_GE(report["p99_us"], report["p50_us"]);
 
   const std::string ids = folder / "a.ibin";
   const std::string truth = folder / "a.gt";
   for (const std::string& out : {ids, truth}) {
     Succeeds(Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100",
-                    "--ef-l0", "50", "--walk", "best-first", "--out", out}));
+                    "--ef-l0", "50", "--mode", "graph", "--out", out}));
   }
   const std::size_t queries = report["queries"];
   EXPECT_EQ(ReadFile(ids).size(), 8 + queries * 10 * 4);
@@ -145,10 +145,10 @@ TEST(Reports, SearchFindsAndCounts) {
   std::memcpy(&id, ReadFile(ids).data() + 8, 4);
   EXPECT_EQ(first["ids"][0], id);
 
-  // Measured against its own answers, a search finds all of them.
+  // Compared with its own answers, a search finds all of them.
   const Outcome again =
       Hmann({"search", index, "--queries", kQueries, "--k", "10", "--ef-l1", "100", "--ef-l0", "50",
-             "--walk", "best-first", "--groundtruth", truth, "--rows", "100", "--json"});
+             "--mode", "graph", "--groundtruth", truth, "--rows", "100", "--json"});
   Succeeds(again);
   EXPECT_EQ(json::parse(again.out)["recall"], 1.0);
   EXPECT_EQ(json::parse(again.out)["queries"], 100);
@@ -173,7 +173,7 @@ TEST(Reports, ResampledVectorsAreMadeOfAFile) {
   Succeeds(truth);
   EXPECT_GT(json::parse(truth.out)["if_l2"]["local_intrinsic_dimension"], 5);
   EXPECT_LT(json::parse(truth.out)["if_l2"]["local_intrinsic_dimension"], 40);
-  // As dense as the source where as many are made as it has, and they are not its rows.
+  // With as many vectors as the source has, they are as dense, but they are not its rows.
   EXPECT_GT(json::parse(truth.out)["if_l2"]["median_10th_distance"], 100);
   EXPECT_EQ(make({}, "no.u8bin").exit_code, 2);
   EXPECT_EQ(Hmann({"data", "generate", "--n", "5", "--out", folder / "no.u8bin"}).exit_code, 2);

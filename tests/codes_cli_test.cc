@@ -1,5 +1,5 @@
-// Codes as a user meets them: from build to info, verify and search, and away and back
-// with promote.
+// Codes as a user meets them: from build to info, verify and search; promote removes them
+// and brings them back.
 #include <gtest/gtest.h>
 
 #include "nlohmann/json.hpp"
@@ -20,7 +20,7 @@ TEST(Codes, AreBuiltSearchedAndReplaced) {
   const std::string index = folder / "a.hmann";
   const auto info = [&] { return json::parse(Hmann({"info", index, "--json"}).out); };
   const auto search = [&] {
-    return Hmann({"search", index, "--queries", kQueries, "--rows", "10", "--walk", "quantised",
+    return Hmann({"search", index, "--queries", kQueries, "--rows", "10", "--mode", "quantized",
                   "--ef-l0", "30", "--json"});
   };
   Succeeds(Hmann({"build", "--base", kBase, "--out", index, "--rows", "2000", "--m", "8",

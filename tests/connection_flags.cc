@@ -1,5 +1,5 @@
-// In place of tools/connection_flags.cc in `hmann-faulty`: every limit of connections, of
-// which users are given three. What floods meet would else take minutes.
+// Replaces tools/connection_flags.cc in `hmann-faulty` and exposes every connection
+// limit. Users get only three of them. Flood tests would otherwise take minutes.
 #include "tools/connection_flags.h"
 
 #include <string>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What ./dev demo shows: hmann at work on the sample, step by step. Usage: tests/demo.sh BUILD_FOLDER
+# The content of ./dev demo: hmann at work on the sample, step by step. Usage: tests/demo.sh BUILD_FOLDER
 set -euo pipefail
 build=$(readlink -f "$1")
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -14,7 +14,7 @@ base=datasets/sample/base.u8bin
 queries=datasets/sample/query.u8bin
 truth=datasets/sample/query.gt100
 index=$out/sample.hmann
-dials=(--k 10 --ef-l1 32 --ef-l0 48)
+params=(--k 10 --ef-l1 32 --ef-l0 48)
 
 # show "what it means" command...
 show() {
@@ -27,10 +27,10 @@ show() {
 show "The data: 10,000 SIFT descriptors of real photographs, 128 bytes each." hmann data info "$base"
 show "Build: insert all, rank by degree, promote the best connected 16 % into the fast layers." \
   hmann build --base "$base" --out "$index" --m 16 --ef-construction 100 --promote 0.16
-show "What the index holds; bytes beside the paper's formulas." hmann info "$index"
+show "What the index holds; bytes compared with the paper's formulas." hmann info "$index"
 show "Every checksum, every link." hmann verify "$index"
-show "Search in this process; recall against exact neighbours, work per query split by kind of memory." \
-  hmann search "$index" --queries "$queries" --groundtruth "$truth" "${dials[@]}" --out "$out/in_process.gt"
+show "Search in this process; recall against exact neighbors, work per query split by kind of memory." \
+  hmann search "$index" --queries "$queries" --groundtruth "$truth" "${params[@]}" --out "$out/in_process.gt"
 
 printf '\nServe it: gRPC on a port of loopback that the system picks.\n  $ hmann serve --index sample=%s --listen 127.0.0.1:0\n' "${index#"$PWD/"}"
 hmann serve --index "sample=$index" --listen 127.0.0.1:0 >"$out/serve.out" 2>"$out/serve.log" &
@@ -43,8 +43,8 @@ for _ in $(seq 300); do
   sleep 0.1
 done
 [[ -n $address ]] || { echo "the server did not say its address" >&2; exit 1; }
-show "The same queries over the wire, at the same dials." \
-  hmann query --server "$address" --index sample --queries "$queries" --groundtruth "$truth" "${dials[@]}" --out "$out/served.gt"
+show "The same queries over the wire, at the same params." \
+  hmann query --server "$address" --index sample --queries "$queries" --groundtruth "$truth" "${params[@]}" --out "$out/served.gt"
 cmp "$out/in_process.gt" "$out/served.gt"
 printf '  The two files of answers are equal, bit for bit.\n'
 printf '\nStop it: SIGTERM lets it finish what it has begun.\n  $ kill %s\n' "$server"
@@ -56,7 +56,7 @@ show "The same from Python: three nearest of the first query." env PYTHONPATH="$
 import hmann
 print(hmann.open('${index#"$PWD/"}').search(hmann.read_vectors('$queries', 1), k=3).labels)"
 
-show "Measure: recall against latency, beside hnswlib and Faiss on the same data, runs interleaved." \
+show "Measure: recall against latency, compared with hnswlib and Faiss on the same data, in interleaved runs." \
   hmann eval sweep --base "$base" --queries "$queries" --groundtruth "$truth" --out "$out/sweep"
 page=$(find "$out/sweep" -name report.html | head -n 1)
 [[ -n $page ]] || { echo "the sweep wrote no report.html" >&2; exit 1; }

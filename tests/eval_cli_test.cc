@@ -1,4 +1,4 @@
-// `hmann eval` is a program of its own, behind the same command line.
+// `hmann eval` is a separate program behind the same command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ TEST(Eval, HelpIsOfItsCommands) {
   EXPECT_THAT(eval.out, AllOf(HasSubstr("Usage: hmann eval"), HasSubstr("scale"),
                               HasSubstr("Example:\n  hmann eval sweep")));
   EXPECT_THAT(eval.out, Not(HasSubstr("completion"))) << "what hmann asks for is not for people";
-  for (const auto& [command, option] : {std::pair("sweep", "--contestants"),
+  for (const auto& [command, option] : {std::pair("sweep", "--systems"),
                                         {"tiers", "--in-flight"},
                                         {"disk", "--in-flight"},
                                         {"scale", "--fast-bytes"},
@@ -44,7 +44,7 @@ TEST(Eval, HelpIsOfItsCommands) {
 TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{}, "subcommand"},
-      {{"--colour"}, "subcommand"},
+      {{"--color"}, "subcommand"},
       {{"swep"}, "subcommand"},
       {{"sweep"}, "--queries"},
       {{"sweep", "--queries", "q", "--out", "o"}, "--base, --index or --server"},
@@ -68,7 +68,7 @@ TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
   EXPECT_THAT(failed.err, AllOf(StartsWith("hmann eval: "), HasSubstr("absent.fbin")));
 }
 
-/// A name may be a placement, with "=" in it: it ends where the JSON begins.
+/// A name may be a placement and contain "="; it ends where the JSON begins.
 TEST(Eval, ASettingOfAnyPlacementCanBeNamed) {
   const TestFolder folder("eval_names");
   const std::string index = folder / "s.hmann";
@@ -89,16 +89,16 @@ TEST(Eval, ASettingOfAnyPlacementCanBeNamed) {
                                       folder / "out"};
   for (const char* name : {"s on emulated:lat=300ns", "s on dram"}) {
     command.emplace_back("--settings");
-    command.push_back(absl::StrCat(name, R"(=[{"walk":"best-first","ef_l0":40}])"));
+    command.push_back(absl::StrCat(name, R"(=[{"mode":"graph","ef_l0":40}])"));
   }
   command.insert(command.end(), {"--build-settings", R"(s on emulated:lat=300ns={"in_flight":4})"});
   const Outcome ran = Hmann(command);
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   const auto figures = nlohmann::json::parse(ran.out, nullptr, false);
-  ASSERT_EQ(figures["contestants"].size(), 2u);
-  EXPECT_EQ(figures["contestants"][0]["place"]["slow"], "emulated:lat=300ns");
-  EXPECT_EQ(figures["contestants"][0]["build"]["in_flight"], 4);
-  for (const auto& row : figures["contestants"]) EXPECT_EQ(row["points"].size(), 1u);
+  ASSERT_EQ(figures["systems"].size(), 2u);
+  EXPECT_EQ(figures["systems"][0]["place"]["slow"], "emulated:lat=300ns");
+  EXPECT_EQ(figures["systems"][0]["build"]["in_flight"], 4);
+  for (const auto& row : figures["systems"]) EXPECT_EQ(row["points"].size(), 1u);
   for (const char* wrong :
        {"s on dram", "s on dram={}", "=[]", "s on emulated:lat=300ns=", "s on dram=[{]"}) {
     command.back() = wrong;
@@ -108,11 +108,11 @@ TEST(Eval, ASettingOfAnyPlacementCanBeNamed) {
     EXPECT_THAT(refused.err, HasSubstr("expected NAME=[...]")) << wrong;
   }
   command.back() = "nobody=[]";
-  EXPECT_THAT(Hmann(command).err, HasSubstr("no contestant 'nobody' takes part"));
+  EXPECT_THAT(Hmann(command).err, HasSubstr("no system 'nobody' takes part"));
 }
 
-/// A program of somebody else's inside the same limit, hmann beside itself, ratios to the
-/// former. Skipped where no memory cgroup can be made.
+/// A foreign program inside the same limit, next to hmann; ratios are to the former.
+/// Skipped if no memory cgroup can be created.
 TEST(Eval, OnADiskOthersTakePart) {
   const TestFolder folder("eval_disk");
   const std::string index = folder / "s.hmann", base = "datasets/sample/base.u8bin";
@@ -139,7 +139,7 @@ TEST(Eval, OnADiskOthersTakePart) {
   const auto figures = nlohmann::json::parse(ran.out, nullptr, false);
   ASSERT_TRUE(figures.is_object());
   std::map<std::string, int> rows;
-  for (const auto& row : figures["contestants"]) {
+  for (const auto& row : figures["systems"]) {
     const auto name = row["name"].get<std::string>();
     for (const auto& at : row["targets"]) {
       if (at["qps"].is_null()) continue;
@@ -150,14 +150,14 @@ TEST(Eval, OnADiskOthersTakePart) {
       }
     }
   }
-  EXPECT_THAT(rows, IsSupersetOf({Pair("hmann quantised, 1 thread", 2),
-                                  Pair("hmann again quantised, 1 thread, 8 in flight", 2),
+  EXPECT_THAT(rows, IsSupersetOf({Pair("hmann quantized, 1 thread", 2),
+                                  Pair("hmann again quantized, 1 thread, 8 in flight", 2),
                                   Pair("other, 1 thread", 2)}));
-  EXPECT_EQ(figures["disk"]["memory"]["contestants"].size(), 3u);
+  EXPECT_EQ(figures["disk"]["memory"]["systems"].size(), 3u);
   EXPECT_FALSE(figures["noise"].empty());
 }
 
-/// What the script that `program` prints makes of a command line.
+/// The completions that the script printed by `program` gives for a command line.
 std::string Complete(const std::string& program, const std::string& words, int at) {
   const TestFolder folder("eval_completion");
   const Outcome script = RunProgram({program, "completion", "bash"});
@@ -172,7 +172,7 @@ std::string Complete(const std::string& program, const std::string& words, int a
 
 TEST(Eval, IsInTheManualAndCompleted) {
   EXPECT_EQ(Complete(HmannProgram(), "hmann eval swe", 2), "sweep\n");
-  EXPECT_EQ(Complete(HmannProgram(), "hmann eval sweep --contest", 3), "--contestants\n");
+  EXPECT_EQ(Complete(HmannProgram(), "hmann eval sweep --syst", 3), "--systems\n");
   const TestFolder folder("eval_man");
   const Outcome man = Hmann({"man", "--out", folder.path().string()});
   EXPECT_EQ(man.exit_code, 0) << man.err;
@@ -182,7 +182,7 @@ TEST(Eval, IsInTheManualAndCompleted) {
                                     Not(testing::Contains("hmann-eval-man.1"))));
   EXPECT_THAT(ReadFile(folder / "hmann-eval.1"), HasSubstr("hmann\\-eval\\-sweep"));
   EXPECT_THAT(ReadFile(folder / "hmann-eval-sweep.1"),
-              AllOf(HasSubstr("hmann eval sweep"), HasSubstr("\\-\\-contestants")));
+              AllOf(HasSubstr("hmann eval sweep"), HasSubstr("\\-\\-systems")));
 }
 
 /// As installed without the component eval.

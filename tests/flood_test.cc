@@ -1,5 +1,5 @@
-// Clients that do what no good client does: the server stays within its bounds, and the
-// calls of others are answered.
+// Clients that flood the server. It stays within its bounds and answers the calls of
+// others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -66,7 +66,7 @@ TEST_P(FloodTest, CallsThatAreBegunAndCancelled) {
         open = attacker.Send(calls);
       }
     }
-    // 64 MiB are wanted; where others want the cores as well, the guard comes later.
+    // The goal is 64 MiB, but the guard acts later if other processes want the cores too.
     memory.ExpectBounded(2 * kMostGrowth);
     memory.ExpectGivenBack();
   }
@@ -105,7 +105,7 @@ TEST_P(FloodTest, ConnectionsThatSayNothingOrHalfARequestEnd) {
   EXPECT_TRUE(idle.Send(absl::StrCat(RawHttp2::Preface(), RawHttp2::SettingsAck())));
   EXPECT_TRUE(idle.IsClosedByServer());
   const RawHttp2 half(server.address(), GetParam());
-  // A message of 64 bytes is promised, and one byte of it comes.
+  // The frame promises a message of 64 bytes, and one byte of it arrives.
   const std::string_view begun("\0\0\0\0\x40\x0a", 6);
   EXPECT_TRUE(half.Send(absl::StrCat(RawHttp2::Preface(), RawHttp2::SettingsAck(),
                                      RawHttp2::Headers(1), RawHttp2::Data(1, begun))));

@@ -71,7 +71,7 @@ TEST(FullDisk, ABoundedBuildRefusesOrGoesOnWhenThereIsRoom) {
   ran = build("a.hmann", plan);
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("the work folder takes"), HasSubstr("are free there")));
-  // Enough for what is sure, and too little for what comes.
+  // Enough for the known part, and too little for the rest.
   ASSERT_TRUE(disk.Resize("size=1600k"));
   ran = build("a.hmann", bounded);
   EXPECT_EQ(ran.exit_code, 1);

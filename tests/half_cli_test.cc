@@ -1,4 +1,4 @@
-// f16 as a user meets it: files, builds out of f32, queries of either, refusals.
+// f16 as a user meets it: files, builds from f32, queries of either type, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,1 +1,1 @@
-// Nothing but headers that are parsed once: see hmann_precompile in rooms.cmake.
+// Contains only headers that are parsed once: see hmann_precompile in rooms.cmake.

@@ -40,7 +40,7 @@ std::string Blank(const std::string& text, std::size_t begin, std::size_t end) {
   return blank;
 }
 
-/// End of the literal or comment that starts at `i`, or `i` when none does.
+/// End of the literal or comment that starts at `i`, or `i` if none does.
 std::size_t EndOfNonCode(const std::string& text, std::size_t i) {
   const auto found = [&](const std::string& mark, std::size_t from) {
     const std::size_t at = text.find(mark, from);

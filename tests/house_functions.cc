@@ -1,4 +1,4 @@
-// Functions(): the declarations of a file, token by token. Layout plays no part in it.
+// Functions(): reads the declarations of a file token by token, whatever its layout.
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -39,8 +39,7 @@ std::vector<Token> Tokens(std::string_view code) {
   return tokens;
 }
 
-/// Walks namespaces and classes, declaration by declaration; what stands inside a
-/// function is passed over.
+/// Walks namespaces and classes, declaration by declaration, and skips function bodies.
 class FunctionFinder {
  public:
   explicit FunctionFinder(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -53,11 +52,11 @@ class FunctionFinder {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  /// A declaration as far as it has been read.
+  /// The part of a declaration read so far.
   struct Declaration {
     std::size_t name = kNone;   ///< the word before its parameters
     bool assigned = false;      ///< "=" was seen: braces are a value
-    bool initialises = false;   ///< a constructor's ":" was seen
+    bool initializes = false;   ///< a constructor's ":" was seen
     bool holds_others = false;  ///< a namespace or a class
     bool enumerates = false;
   };
@@ -67,7 +66,7 @@ class FunctionFinder {
   }
   bool IsWord(std::size_t i) const { return i < tokens_.size() && InWord(tokens_[i].text[0]); }
 
-  /// Leaves at_ behind the bracket that closes the one at at_.
+  /// Moves at_ past the bracket that closes the one at at_.
   void SkipGroup() {
     std::size_t depth = 0;
     for (; at_ < tokens_.size(); ++at_) {
@@ -79,7 +78,7 @@ class FunctionFinder {
   }
 
   /// Reads one declaration: to its ';', to the end of its body, or into the scope that it
-  /// opens. A '}' that ends a scope is one too.
+  /// opens. A '}' that ends a scope also counts as one.
   void Declare() {
     Declaration seen;
     while (at_ < tokens_.size()) {
@@ -115,7 +114,7 @@ class FunctionFinder {
       if (Is(at_++, ">") && --depth == 0) break;
     }
     if (Is(at_, "(") && !Is(before, "template"))
-      seen.name = before;  // a specialisation, F<int>(...)
+      seen.name = before;  // a specialization, F<int>(...)
   }
 
   void Word(Declaration& seen) {
@@ -135,13 +134,14 @@ class FunctionFinder {
       seen.enumerates |= text == "enum";
     }
     seen.assigned |= text == "=";
-    seen.initialises |= text == ":" && seen.name != kNone;
+    seen.initializes |= text == ":" && seen.name != kNone;
     ++at_;
   }
 
-  /// At a '{'. Whether the declaration ends with it, or with what it encloses.
+  /// Handles a '{'. Returns whether the declaration ends with it, or with what it
+  /// encloses.
   bool Open(const Declaration& seen) {
-    const bool value = seen.assigned || (seen.initialises && (IsWord(at_ - 1) || Is(at_ - 1, ">")));
+    const bool value = seen.assigned || (seen.initializes && (IsWord(at_ - 1) || Is(at_ - 1, ">")));
     if (!value && seen.name == kNone && seen.holds_others && !seen.enumerates) {
       ++at_;
       return true;

@@ -50,7 +50,7 @@ TEST(Functions, SignaturesGoOnUnderTheirParenthesis) {
       ElementsAre(Is("Sum", 1, 6)));
 }
 
-TEST(Functions, ConstructorsInitialiseOverLines) {
+TEST(Functions, ConstructorsInitializeOverLines) {
   EXPECT_THAT(In(absl::StrCat("Index::Index(int a, int b)\n    : Base<int>{a},\n      x_b(b),\n    "
                               "  x_c{{1, 2}, 3},\n      x_d{} {\n",
                               Steps(56), "}\n")),
@@ -103,8 +103,8 @@ TEST(Functions, NothingElseIsOne) {
       IsEmpty());
 }
 
-using Place = std::tuple<std::string, std::size_t,
-                         std::size_t>;  // file, line of the name, line of the last brace
+/// File, line of the name, line of the last brace.
+using Place = std::tuple<std::string, std::size_t, std::size_t>;
 
 std::set<Place> PlacesByCtags(const std::vector<std::string>& paths) {
   std::vector<std::string> command = {
@@ -141,7 +141,7 @@ TEST(Functions, OfTheTreeAreThoseThatCtagsSees) {
   const std::set<Place> theirs = PlacesByCtags(paths);
   ASSERT_GT(theirs.size(), 2000u) << "universal-ctags is missing: ./dev setup";
   EXPECT_THAT(Without(theirs, ours), IsEmpty());
-  // Ctags reads the first branch of an #if only; this one stands behind #else.
+  // Ctags reads only the first branch of an #if; this one stands behind #else.
   EXPECT_THAT(Without(ours, theirs),
               ElementsAre(::testing::StartsWith("index/tiers/stream_copy.cc:")));
 }

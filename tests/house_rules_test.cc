@@ -1,5 +1,4 @@
-// The conventions of ARCHITECTURE.md, as tests over the source tree and the objects that
-// came of it.
+// Tests the conventions of ARCHITECTURE.md over the source tree and its compiled objects.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,8 +39,8 @@ struct Room {
   std::vector<std::string> knows;
 };
 
-/// The table of rooms in ARCHITECTURE.md, from the ground up. A known room is written as
-/// its path, or short: beside the room, within it, or in index/.
+/// Reads the table of rooms in ARCHITECTURE.md, from the ground up. A known room is given
+/// by its path or by a short name: a sibling, a room within, or one in index/.
 std::vector<Room> ReadRooms() {
   std::ifstream in("ARCHITECTURE.md");
   std::vector<Room> rooms;
@@ -75,8 +74,8 @@ const std::vector<Room>& Rooms() {
   return *rooms;
 }
 
-/// The rooms of public headers: "hmann/answer.h" is of index/dials, whose CMakeLists.txt
-/// lists it.
+/// Maps public headers to rooms. "hmann/answer.h" belongs to index/parameters, whose
+/// CMakeLists.txt lists it.
 std::map<std::string, std::string> PublicHeaders() {
   std::map<std::string, std::string> headers;
   const std::regex list("PUBLIC ([a-z_.h ]+)");
@@ -91,7 +90,7 @@ std::map<std::string, std::string> PublicHeaders() {
   return headers;
 }
 
-/// The innermost room around a file: of index/tune/tuner.h index/tune, not index.
+/// The innermost room around a file: index/tune, not index, for index/tune/tuner.h.
 std::string RoomOf(const std::string& path) {
   static const auto* published = new std::map<std::string, std::string>(PublicHeaders());
   const std::size_t include = path.find("include/hmann/");
@@ -142,7 +141,7 @@ TEST(HouseRules, FoldersShowTheirParts) {
       ++files[fs::path(file.path).parent_path().string()];
   }
   for (const auto& [folder, count] : files) {
-    if (folder == "tools") continue;  // a file a command
+    if (folder == "tools") continue;  // one file per command
     EXPECT_LE(count, kMostFilesOfAFolder) << folder << ": split it";
   }
 }
@@ -173,7 +172,7 @@ std::size_t Columns(const std::string& line) {
   return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), begins));
 }
 
-/// Nothing breaks a URL in a comment, nor a raw string in code.
+/// A URL in a comment and a raw string in code cannot be broken.
 bool MayBeWide(const std::string& line, bool comment) {
   return absl::StrContains(line, comment ? "://" : "R\"(");
 }
@@ -195,6 +194,64 @@ TEST(HouseRules, LinesAreNarrow) {
     }
   }
   EXPECT_GT(comments, 2000u);
+}
+
+/// Idioms that a native engineer would not write, and old names. A phrase with a capital
+/// counts at the beginning of a sentence only.
+constexpr std::string_view kNotPlain[] = {
+    "Of a",        "Of an",      "Of the",       "Of each",    "Of what",     "Of it",
+    "Of these",    "Of those",   "Whoever",      "whoever",    "Who",         "What is",
+    "What are",    "What was",   "What has",     "What comes", "What cannot", "so many",
+    "as far as",   "beside",     "nobody",       "somebody",   "is told",     "are told",
+    "was told",    "is asked",   "are asked",    "dear",       "to be had",   "can be had",
+    "of before",   "goes on",    "at the most",  "shall",      "one's own",   "under way",
+    "for the eye", "once more",  "all the same", "holds on",   "the like",    "not taken",
+    "dial",        "dials",      "quantised",    "neighbour",  "neighbours",  "contestant",
+    "rival",       "slow reads", "slow touches"};
+
+/// The first of kNotPlain in `text`, as whole words; empty: none.
+std::string_view NotPlain(std::string_view text) {
+  const auto letter = [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); };
+  for (const std::string_view phrase : kNotPlain) {
+    for (std::size_t at = text.find(phrase); at != std::string_view::npos;
+         at = text.find(phrase, at + 1)) {
+      const std::size_t end = at + phrase.size();
+      const bool opens = at == 0 || (at > 1 && (text[at - 2] == '.' || text[at - 2] == ':'));
+      const bool word = (at == 0 || !letter(text[at - 1])) &&
+                        (end == text.size() || (!letter(text[end]) && text[end] != '_'));
+      if (word && (absl::ascii_islower(static_cast<unsigned char>(phrase[0])) || opens))
+        return phrase;
+    }
+  }
+  return {};
+}
+
+/// Comments of C++, and pages: what stands in ``` or is quoted code is left out.
+TEST(HouseRules, CommentsAndPagesArePlainEnglish) {
+  std::size_t comments = 0, lines = 0;
+  for (const SourceFile& file : Tree()) {
+    const bool page = file.path.ends_with(".md") && !file.path.starts_with("doc/notes/") &&
+                      file.path != "CHANGELOG.md";
+    if ((!file.Cpp() && !page) || file.path == "tests/house_rules_test.cc") continue;
+    bool fenced = false;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      std::string_view text = file.lines[i];
+      if (page) {
+        if (text.starts_with("```")) fenced = !fenced;
+        if (fenced || text.starts_with("```")) continue;
+        ++lines;
+      } else {
+        const std::size_t at = text.find("// ");
+        if (at == std::string_view::npos || text.substr(0, at).find('"') != std::string_view::npos)
+          continue;
+        text = text.substr(at + 3);
+        ++comments;
+      }
+      EXPECT_EQ(NotPlain(text), "") << file.path << ":" << i + 1 << ": " << text;
+    }
+  }
+  EXPECT_GT(comments, 5000u);
+  EXPECT_GT(lines, 500u);
 }
 
 TEST(HouseRules, ArrowsPointUp) {
@@ -230,7 +287,7 @@ TEST(HouseRules, TheServingCoreHasNoWire) {
 TEST(HouseRules, ARoomInsideAnotherIsARoom) {
   EXPECT_EQ(RoomOf("index/tune/tuner.h"), "index/tune");
   EXPECT_EQ(RoomOf("index/include/hmann/tune.h"), "index/tune");
-  EXPECT_EQ(RoomOf("hmann/answer.h"), "index/dials");
+  EXPECT_EQ(RoomOf("hmann/answer.h"), "index/params");
   EXPECT_EQ(RoomOf("index/hmann.cc"), "index");
   EXPECT_FALSE(Reach("index").contains("index/tune")) << "the tuner is a client of hmann.h";
 }
@@ -252,7 +309,7 @@ TEST(HouseRules, EveryTestIsBuilt) {
   for (const SourceFile& file : Tree()) {
     if (!std::regex_search(file.path, kind)) continue;
     const std::string stem = fs::path(file.path).stem().string();
-    // The room's list, or that of a room around it.
+    // The list of the room, or that of an enclosing room.
     bool named = false;
     for (fs::path folder = fs::path(file.path).parent_path(); !folder.empty() && !named;
          folder = folder.parent_path()) {
@@ -267,7 +324,7 @@ TEST(HouseRules, EveryTestIsBuilt) {
 struct Ban {
   std::regex pattern;  ///< over code without comments and literals
   const char* instead;
-  std::regex allowed_in;  ///< paths where it may stand
+  std::regex allowed_in;  ///< paths where it is allowed
 };
 
 const std::vector<Ban>& Bans() {

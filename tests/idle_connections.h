@@ -14,7 +14,7 @@
 
 namespace hmann {
 
-/// Connections that say nothing, held until it goes.
+/// Connections that send nothing, held until destruction.
 class IdleConnections {
  public:
   IdleConnections(const std::string& address, int count) {
@@ -28,8 +28,8 @@ class IdleConnections {
   ~IdleConnections() {
     for (const int fd : held_) close(fd);
   }
-  /// Whether the server closes the last of them without a word (those that it keeps get
-  /// its settings).
+  /// Whether the server closes the last of them without sending anything. Connections
+  /// that it keeps receive its settings.
   bool LastIsRefused() const {
     const timeval most{60, 0};
     setsockopt(held_.back(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));

@@ -1,12 +1,12 @@
-# cmake -DBUILD=build/release -DSOURCE=. -P install_test.cmake: installs the library, looks at what its headers include,
-# builds tests/consumer against it with find_package, and runs it. The same source is compiled once more with the flags that pkg-config gives.
-# Then the programs, where they are built: the installed hmann finds its hmann-eval.
+# cmake -DBUILD=build/release -DSOURCE=. -P install_test.cmake: installs the library, checks what its headers include, builds tests/consumer
+# against it with find_package, and runs it. It compiles the same source again with the flags that pkg-config gives. Then come the programs,
+# if they are built: the installed hmann finds its hmann-eval.
 set(folder ${BUILD}/install_test)
 set(run COMMAND_ERROR_IS_FATAL ANY)
 file(REMOVE_RECURSE ${folder})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --component library --prefix ${folder}/prefix OUTPUT_QUIET ${run})
 
-# What is public includes nothing that is not.
+# Public headers include only public ones.
 file(GLOB_RECURSE installed ${folder}/prefix/include/hmann/*)
 foreach(header IN LISTS installed)
   file(STRINGS ${header} lines REGEX "^#include \"")

@@ -1,4 +1,4 @@
-/// Where a server of this machine listens, for tests that speak to it without our client.
+/// The address of a local server, for tests that talk to it without our client.
 #pragma once
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 
 namespace hmann {
 
-/// Of "127.0.0.1:PORT".
+/// Parses "127.0.0.1:PORT".
 inline sockaddr_in LoopbackAddress(const std::string& address) {
   sockaddr_in to{};
   to.sin_family = AF_INET;

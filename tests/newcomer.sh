@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# newcomer.sh TREE: what doc/python.md tells a newcomer, in a bare Debian 12 at TREE (made by debootstrap; emptied first): minutes and commands
-# from a clone to the first search in Python. Needs root and Debian's packages.
+# newcomer.sh TREE: follows doc/python.md as a newcomer, in a bare Debian 12 at TREE (created by debootstrap; emptied first). Prints minutes
+# and commands from a clone to the first search in Python. Needs root and Debian's packages.
 set -euo pipefail
 . tests/bare_tree.sh
 make_tree "$1"

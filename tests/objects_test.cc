@@ -1,5 +1,5 @@
 // House rules over the compiled objects of a release build: what the compiler really did.
-// (Kernel objects by themselves: index/distance/check_kernel_objects.sh.)
+// (index/distance/check_kernel_objects.sh checks the kernel objects.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Objects of our own rooms and of the program: no tests, no rivals (eval/adapters are
-/// built for the CPU at hand, on purpose).
+/// Objects of our own rooms and of the program. Excludes tests and baselines
+/// (eval/adapters are built for the local CPU, on purpose).
 std::vector<fs::path> Objects() {
   std::vector<fs::path> objects;
   const char* build = std::getenv("HMANN_BINARY_DIR");
@@ -82,8 +82,8 @@ TEST_F(ReleaseObjects, PrefetchesAreStillThere) {
       << "g++ deletes prefetch helpers that it does not inline: see index/base/prefetch.h";
 }
 
-/// Functions that `nm` finds in a program or library: those that it defines for all, or
-/// with `used` all that it knows of.
+/// Functions that `nm` finds in a program or library: the exported ones, or with `used`
+/// all that it refers to.
 std::set<std::string> Functions(const fs::path& file, bool used) {
   std::set<std::string> functions;
   std::istringstream lines(OutputOf({"nm", "-C", file.string()}));

@@ -1,7 +1,7 @@
-// hmann where it is operated: replicas behind haproxy that are restarted one by one, and Prometheus with the alert rules of
-// server/alerts.yml. ./dev test-ops calls it.
+// hmann in operation: replicas behind haproxy that restart one by one, and Prometheus with the alert rules of server/alerts.yml. ./dev
+// test-ops calls it.
 //   node ops.mjs --build build/release --programs FOLDER
-// FOLDER: Debian's packages of haproxy and Prometheus, unpacked. All listen on loopback only, on ports that were free.
+// FOLDER: Debian's packages of haproxy and Prometheus, unpacked. All listen only on loopback, on free ports.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -39,7 +39,7 @@ const freePort = () =>
     });
   });
 
-/** Waits until `what` gives something. */
+/** Waits until `what` returns a value. */
 async function until(what, text) {
   for (let left = 600; left > 0; --left) {
     const found = await what().catch(() => undefined);
@@ -53,15 +53,15 @@ const index = join(folder, "sample.hmann");
 const built = spawnSync(hmann, ["build", "--base", "datasets/sample/base.u8bin", "--out", index]);
 if (built.status !== 0) throw new Error(String(built.stderr));
 
-/** A server of the sample that is ready. */
+/** Starts a server of the sample and waits until it is ready. */
 async function serve(port, http, more = []) {
   const child = start(hmann, ["serve", "--index", `sample=${index}`, "--listen", `127.0.0.1:${port}`, "--http", `127.0.0.1:${http}`, "--json", ...more]);
   await until(async () => (await fetch(`http://127.0.0.1:${http}/readyz`)).ok, `server on port ${port}`);
   return child;
 }
 
-// What haproxy asks of a replica: HTTP/2's preface and settings, and grpc.health.v1.Health/Check with an empty message, as bytes, because its
-// own HTTP check cannot send a body of zeros. The answer of one that serves holds the message {status: SERVING}.
+// What haproxy sends to a replica: HTTP/2's preface and settings, and grpc.health.v1.Health/Check with an empty message. It is given as
+// bytes, because haproxy's own HTTP check cannot send a body of zeros. The answer of a serving replica holds the message {status: SERVING}.
 const literal = (name, value) => Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)]);
 const frame = (type, flags, stream, payload) => {
   const head = Buffer.alloc(9);
@@ -78,7 +78,7 @@ const healthCheck = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n
 
 const modes = {
   "requests, HTTP/2": { mode: "http", proto: "proto h2", retry: "retry-on conn-failure empty-response", options: ["--drain", "1s"] },
-  // Clients keep their connection until they are told to make another, which must be before the drain ends.
+  // Clients keep their connection until the server makes them reconnect, which must happen before the drain ends.
   "connections, TCP": { mode: "tcp", proto: "", retry: "", options: ["--drain", "3s", "--connection-age", "2s"] },
 };
 
@@ -131,7 +131,7 @@ backend hmann
   await Promise.all([haproxy, ...replicas].map((child) => child.ended));
 }
 
-/** What Prometheus reads of a server, and the alert rules in it. */
+/** The metrics that Prometheus scrapes from a server, and its alert rules. */
 async function prometheus() {
   const port = await freePort(), http = await freePort(), own = await freePort();
   const server = await serve(port, http);
@@ -150,7 +150,7 @@ async function prometheus() {
   check((await until(() => value('hmann_queries_total{index="sample"}'), "a scrape")) === "7", "Prometheus has seven queries");
   const names = (await ask("rules")).groups.flatMap((group) => group.rules.map((rule) => rule.name));
   check(names.length === 4, `alert rules loaded: ${names.join(", ")}`);
-  // The index is withdrawn when its file changes, and the alert fires.
+  // The server withdraws the index when its file changes, and the alert fires.
   const bytes = readFileSync(index);
   writeFileSync(index, bytes.subarray(0, 4096));
   const firing = async () => (await ask("alerts")).alerts.find((alert) => alert.state === "firing" && alert.labels.alertname === "HmannIndexNotServing");

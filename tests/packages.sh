@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# packages.sh PACKAGES TREE: the packages of a build installed into a bare Debian 12 at TREE (made by debootstrap; emptied first), used, and
-# removed again. Needs root and Debian's packages.
+# packages.sh PACKAGES TREE: installs the packages of a build into a bare Debian 12 at TREE (created by debootstrap; emptied first), uses
+# them, and removes them again. Needs root and Debian's packages.
 set -euo pipefail
 packages=$(readlink -f "$1")
 . tests/bare_tree.sh

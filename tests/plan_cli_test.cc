@@ -1,5 +1,5 @@
-// `hmann profile` and `hmann plan`, and what `build` and `promote` make of --fast-memory:
-// the real binary on the sample.
+// `hmann profile` and `hmann plan`, and --fast-memory of `build` and `promote`: the real
+// binary on the sample.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -108,7 +108,7 @@ TEST(Plan, BuildMakesWhatThePlanSays) {
   EXPECT_THAT(pinned.err, HasSubstr("1 bits"));
 }
 
-/// The program and the library make the same of the same words.
+/// The program and the library read the same words in the same way.
 TEST(Plan, ThenBuildInTheLibraryIsBuildFastMemory) {
   const TestFolder folder("plan_library");
   const std::string theirs = folder / "program.hmann", promoted = folder / "promoted.hmann";

@@ -30,7 +30,7 @@ fs::path FreshFolder(const std::string& name) {
   return path;
 }
 
-/// In the child, between fork and exec: async-signal-safe calls only.
+/// Runs in the child between fork and exec: async-signal-safe calls only.
 [[noreturn]] void Become(char* const* arguments, const RunOptions& options, const char* out,
                          const char* err) {
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
@@ -46,7 +46,7 @@ fs::path FreshFolder(const std::string& name) {
   ::_exit(127);
 }
 
-/// User and system time of a process, in seconds; negative when it is gone.
+/// User and system time of a process, in seconds; negative if it is gone.
 double ProcessorSeconds(pid_t pid) {
   const std::string stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
   const std::size_t after_name = stat.rfind(')');

@@ -13,7 +13,7 @@
 namespace hmann {
 
 struct Outcome {
-  int exit_code = -1;  ///< -1 when a signal ended it
+  int exit_code = -1;  ///< -1 if a signal ended it
   int signal = 0;
   std::string out;  ///< stdout
   std::string err;
@@ -21,12 +21,12 @@ struct Outcome {
 
 struct RunOptions {
   std::optional<std::uint64_t>
-      most_file_bytes;    ///< RLIMIT_FSIZE: beyond it, a write fails as on a full disk
+      most_file_bytes;    ///< RLIMIT_FSIZE: a write beyond it fails as on a full disk
   std::string stdout_to;  ///< a file instead of Outcome::out
-  std::vector<std::pair<std::string, std::string>> environment;  ///< besides what the test has
+  std::vector<std::pair<std::string, std::string>> environment;  ///< in addition to the test's own
 };
 
-/// A started program. Destroyed while it runs, it is killed and waited for.
+/// A started program. The destructor kills it if it still runs, and waits for it.
 class Program {
  public:
   explicit Program(const std::vector<std::string>& command, const RunOptions& options = {});
@@ -36,7 +36,7 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void Signal(int signal) const;
-  /// Waits until it has used so much processor time, or has ended; false for the latter.
+  /// Waits until it has used this much CPU time (true) or has ended (false).
   bool UntilBusyFor(double seconds) const;
   Outcome Wait();
 
@@ -49,17 +49,17 @@ inline Outcome RunProgram(const std::vector<std::string>& command, const RunOpti
   return Program(command, options).Wait();
 }
 
-/// Whether there is time for what a test run has none for: ./dev soak-server.
+/// Whether this run may take longer than a normal test run: ./dev soak-server.
 inline bool Soaks() { return std::getenv("HMANN_SOAK") != nullptr; }
 
-/// A new folder under testing::TempDir(), removed with all it holds when this goes.
+/// A new folder under testing::TempDir(), removed with its contents on destruction.
 class TestFolder {
  public:
   explicit TestFolder(const std::string& name);
   ~TestFolder();
   std::string operator/(const std::string& file) const { return (path_ / file).string(); }
   const std::filesystem::path& path() const { return path_; }
-  /// Names in it, sorted.
+  /// The names in it, sorted.
   std::vector<std::string> Files() const;
 
  private:
@@ -72,11 +72,11 @@ void WriteFile(const std::string& path, const std::string& content);
 /// Path of the `hmann` program that this build made.
 std::string HmannProgram();
 
-/// The same program with tiers of which tests can have that they fail, stall, delay or
-/// check (index/tiers/testing/decorators.h).
+/// The same program with tiers that tests can make fail, stall, delay or check
+/// (index/tiers/testing/decorators.h).
 std::string FaultyHmannProgram();
 
-/// Runs the former with `arguments`.
+/// Runs HmannProgram() with `arguments`.
 inline Outcome Hmann(std::vector<std::string> arguments, const RunOptions& options = {}) {
   arguments.insert(arguments.begin(), HmannProgram());
   return RunProgram(arguments, options);

@@ -19,7 +19,7 @@ namespace {
 
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
-/// As HPACK writes the length of a text, with seven bits in its first byte.
+/// The length of a text as HPACK encodes it, with seven bits in its first byte.
 std::string Length(std::size_t length) {
   constexpr std::size_t kFirst = 127;
   if (length < kFirst) return std::string(1, static_cast<char>(length));
@@ -42,7 +42,7 @@ SSL_CTX* TlsContext() {
     SSL_CTX* made = SSL_CTX_new(TLS_client_method());
     constexpr std::array<unsigned char, 3> kH2 = {2, 'h', '2'};
     SSL_CTX_set_alpn_protos(made, kH2.data(), kH2.size());
-    // Writing to a connection that the server has closed is what attackers do.
+    // Attackers write to connections that the server has closed.
     std::signal(SIGPIPE, SIG_IGN);
     return made;
   }();
@@ -61,7 +61,7 @@ RawHttp2::RawHttp2(const std::string& address, Over over)
   if (over == Over::kPlaintext) return;
   tls_.reset(SSL_new(TlsContext()));
   SSL_set_fd(tls_.get(), descriptor_);
-  SSL_connect(tls_.get());  // where that fails, so does Send
+  SSL_connect(tls_.get());  // if it fails, so does Send
 }
 
 RawHttp2::~RawHttp2() { close(descriptor_); }

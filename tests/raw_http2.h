@@ -1,4 +1,4 @@
-/// For tests only: HTTP/2 by the frame, as no good client speaks it.
+/// For tests only: HTTP/2 frame by frame, as no well-behaved client speaks it.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -15,7 +15,7 @@ class RawHttp2 {
  public:
   enum class Over { kPlaintext, kTls };
 
-  /// `address`: "127.0.0.1:PORT". Over TLS any certificate will do.
+  /// `address`: "127.0.0.1:PORT". Over TLS any certificate is accepted.
   explicit RawHttp2(const std::string& address, Over over = Over::kPlaintext);
   ~RawHttp2();
   RawHttp2(const RawHttp2&) = delete;
@@ -27,37 +27,37 @@ class RawHttp2 {
   static constexpr char kAck = 1, kEndStream = 1, kEndHeaders = 4, kPadded = 8;
 
   static std::string Frame(char type, char flags, std::uint32_t stream, std::string_view payload);
-  /// `value` as so many bytes, the highest first.
+  /// `value` as `bytes` bytes, big-endian.
   static std::string Big(std::uint64_t value, int bytes);
-  /// What a client sends first; `settings`: payload of its SETTINGS.
+  /// The first bytes that a client sends. `settings`: payload of its SETTINGS.
   static std::string Preface(std::string_view settings = "");
   static std::string SettingsAck() { return Frame(kSettings, kAck, 0, ""); }
   static std::string Ping() { return Frame(kPing, 0, 0, kPingPayload); }
-  /// The headers of a search. The first of a connection, stream 1, fills the table of
-  /// headers; each of the others is 15 bytes.
+  /// The headers of a search. The first on a connection, stream 1, fills the header
+  /// table; each of the others takes 15 bytes.
   static std::string Headers(std::uint32_t stream);
-  /// As a header block: a header that goes into the table.
+  /// A header as a header block that enters the table.
   static std::string Kept(std::string_view name, std::string_view value);
   static std::string Data(std::uint32_t stream, std::string_view bytes, char flags = 0) {
     return Frame(kData, flags, stream, bytes);
   }
-  /// A whole request: headers, and `message` with its length before it.
+  /// A whole request: headers, then `message` preceded by its length.
   static std::string Request(std::uint32_t stream, std::string_view message);
   static std::string Reset(std::uint32_t stream) {
     return Frame(kReset, 0, stream, std::string_view("\0\0\0\x8", 4));
   }
 
-  /// False once the server has closed the connection, or takes nothing for two seconds.
+  /// False if the server has closed the connection, or accepts nothing for two seconds.
   bool Send(std::string_view bytes) const;
-  /// Reads, a minute at most, until the server closes the connection.
+  /// Reads, for a minute at most, until the server closes the connection.
   bool IsClosedByServer() const;
-  /// Reads, a minute at most, until what was received holds `bytes`, or the connection
-  /// ends.
+  /// Reads, for a minute at most, until the received bytes contain `bytes` or the
+  /// connection ends.
   bool Receives(std::string_view bytes) const;
-  /// Data of `stream`, the first of its connection: `begin`, then `more` bytes, as fast
-  /// as the server lets it. False once the server has closed the connection.
+  /// Sends data on `stream`, the first of its connection: `begin`, then `more` bytes, as
+  /// fast as the server allows. False if the server has closed the connection.
   bool SendLong(std::uint32_t stream, std::string_view begin, std::uint64_t more) const;
-  /// A PING, and whether it is answered.
+  /// Sends a PING and returns whether it is answered.
   bool Answers() const { return Send(Ping()) && Receives(Frame(kPing, kAck, 0, kPingPayload)); }
 
  private:
@@ -68,7 +68,7 @@ class RawHttp2 {
 
   /// The next frame, header and payload; empty at the end.
   std::string ReadFrame(std::string* received) const;
-  /// Appends what came. 0: the connection ended; -1: nothing came for a minute.
+  /// Appends received bytes. 0: the connection ended; -1: nothing arrived for a minute.
   int Read(std::string* received) const;
 
   const int descriptor_;

@@ -1,4 +1,4 @@
-// `hmann eval scale` as its help shows it, killed on the way.
+// Runs `hmann eval scale` as its help shows it, and kills it on the way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// The words of the example in the help, with another folder, made shorter.
+/// The words of the example in the help, with another folder and smaller sizes.
 std::vector<std::string> Example(const std::string& out) {
   const std::string help = Hmann({"eval", "scale", "--help"}).out;
   const std::size_t at = help.find("hmann eval scale --base");
@@ -35,7 +35,7 @@ std::vector<std::string> Example(const std::string& out) {
   return words;
 }
 
-/// Waits for a file or folder of a command that is at work.
+/// Waits for a file or folder of a running command.
 void Await(const fs::path& path) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (!fs::exists(path)) {
@@ -44,7 +44,7 @@ void Await(const fs::path& path) {
   }
 }
 
-/// With the other way of ending each time; what was done stays.
+/// Interrupts the command in a different way each time; finished work stays.
 TEST(ScaleCommand, StoppedAndKilledTheSameCommandGoesOn) {
   const TestFolder folder("scale_cli");
   const fs::path out = folder / "out";
@@ -68,12 +68,12 @@ TEST(ScaleCommand, StoppedAndKilledTheSameCommandGoesOn) {
   const Outcome done = RunProgram(command);
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(done.err, AllOf(HasSubstr("10000 vectors, 60 bytes, dram: done before"),
-                              HasSubstr("15000 vectors, made up, 60 bytes, dram\n"),
+                              HasSubstr("15000 vectors, synthetic, 60 bytes, dram\n"),
                               HasSubstr("at recall 0.95")));
   const auto figures = nlohmann::json::parse(done.out, nullptr, false);
   ASSERT_TRUE(figures.is_object());
   EXPECT_EQ(figures["sizes"].size(), 3u);
-  EXPECT_EQ(figures["sizes"][2]["made_up"], true);
+  EXPECT_EQ(figures["sizes"][2]["synthetic"], true);
   EXPECT_THAT(ReadFile(out / "report.html"), HasSubstr("Growth over sizes: base.u8bin"));
 }
 

@@ -1,4 +1,4 @@
-// Who may call a server: certificates and tokens, made here by openssl.
+// Access control of a server: certificates and tokens, created here by openssl.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
 
-/// Files of one authority or of what it has signed.
+/// Files of an authority, or of something that it has signed.
 struct Signed {
   std::string certificate, key;
 };
@@ -76,12 +76,12 @@ class SecurityTest : public testing::Test {
     return client->Search("sample", client::Vectors::Raw(FirstQuery()), {}, {.deadline = 60s})
         .status();
   }
-  /// As a file of tokens has it.
+  /// The hash of a token, in the form of a token file.
   static std::string HashOf(const std::string& token) {
     WriteFile(*folder_ / "token", token);
     return RunProgram({"/usr/bin/sha256sum", *folder_ / "token"}).out.substr(0, 64);
   }
-  /// Until the index is loaded.
+  /// Repeats a search until the index is loaded.
   static absl::Status FirstSearch(const std::string& address,
                                   const client::ConnectOptions& options) {
     absl::Status status;
@@ -175,7 +175,8 @@ TEST_F(SecurityTest, TokensSayWhoMayCall) {
   std::filesystem::rename(absl::StrCat(file, ".new"), file);
   while (!with("the-next").ok()) std::this_thread::sleep_for(20ms);
   EXPECT_EQ(with("one-of-ours").code(), absl::StatusCode::kUnauthenticated);
-  // A slip: the token itself. Those of before hold on, and nothing of it is logged.
+  // A mistake: the token itself. The earlier tokens stay valid, and nothing of it is
+  // logged.
   WriteFile(file, "the-secret-itself read\n");
   std::this_thread::sleep_for(2s);
   EXPECT_EQ(with("the-next"), absl::OkStatus());

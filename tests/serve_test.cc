@@ -1,5 +1,5 @@
-// `hmann serve` and `hmann query` as a user runs them: real programs, real signals. What
-// a running server answers is tested in server/.
+// `hmann serve` and `hmann query` as a user runs them: real programs, real signals. Tests
+// in server/ cover the answers of a running server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -45,15 +45,15 @@ TestFolder* ServeTest::folder_ = nullptr;
 TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
   ServerProgram server(Index(), {});
   EXPECT_THAT(server.address(), testing::StartsWith("127.0.0.1:"));
-  for (const std::vector<std::string>& dials : std::vector<std::vector<std::string>>{
+  for (const std::vector<std::string>& params : std::vector<std::vector<std::string>>{
            {},
-           {"--walk", "multi-start", "--ef-l1", "30", "--ef-l0", "4"},
-           {"--walk", "best-first", "--ef-l0", "100", "--k", "20"},
-           {"--walk", "upper"}}) {
+           {"--mode", "multi-start", "--ef-l1", "30", "--ef-l0", "4"},
+           {"--mode", "graph", "--ef-l0", "100", "--k", "20"},
+           {"--mode", "upper"}}) {
     const auto run = [&](std::vector<std::string> command, const std::string& out) {
       command.insert(command.end(), {"--queries", kQueries, "--groundtruth", kTruth, "--out",
                                      *folder_ / out, "--json"});
-      command.insert(command.end(), dials.begin(), dials.end());
+      command.insert(command.end(), params.begin(), params.end());
       const Outcome ran = Hmann(command);
       EXPECT_EQ(ran.exit_code, 0) << ran.err;
       return json::parse(ran.out);
@@ -65,11 +65,11 @@ TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
                              "batched.jsonl");
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "one.jsonl"));
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "batched.jsonl"));
-    const bool without_l0 = searched["walk"] == "upper";
+    const bool without_l0 = searched["mode"] == "upper";
     EXPECT_GT(searched["recall"].get<double>(), without_l0 ? 0.1 : 0.95) << searched;
     for (const auto& [key, value] : searched.items()) {
       if (key == "open_seconds" || key == "first_answer_seconds")
-        continue;  // the server's own affair
+        continue;  // only the server knows it
       ASSERT_TRUE(one.contains(key)) << key;
       const bool timed = key == "qps" || key.ends_with("_us");
       if (!timed) {
@@ -125,8 +125,8 @@ TEST_F(ServeTest, SigtermLetsWhatRunsEnd) {
     const auto start = std::chrono::steady_clock::now();
     server.program().Signal(SIGTERM);
     for (std::thread& client : clients) client.join();
-    // Each client's last answer is the server's refusal of a new search, or that there is
-    // nobody any more; none was cut off.
+    // Each client's last result is a refusal of a new search, or an error because the
+    // server is gone. No search was cut off.
     for (const absl::Status& end : ends) {
       EXPECT_EQ(end.code(), absl::StatusCode::kUnavailable) << end;
       EXPECT_THAT(std::string(end.message()),
@@ -155,7 +155,7 @@ TEST_F(ServeTest, AClientThatIsKilledDoesNotDisturbTheServer) {
   {
     // Slow: every query expands the whole index.
     const Program gone({HmannProgram(), "query", "--server", server.address(), "--index", "sample",
-                        "--queries", kQueries, "--batch", "200", "--walk", "best-first", "--ef-l0",
+                        "--queries", kQueries, "--batch", "200", "--mode", "graph", "--ef-l0",
                         "10000", "--ef-l1", "1000"});
     EXPECT_TRUE(gone.UntilBusyFor(0.01));
   }
@@ -164,15 +164,15 @@ TEST_F(ServeTest, AClientThatIsKilledDoesNotDisturbTheServer) {
 }
 
 TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
-  const std::vector<std::string> dials = {
-      "--walk",       "quantised", "--ef-l1",       "32", "--ef-l0",   "30", "--nprobe", "16",
+  const std::vector<std::string> params = {
+      "--mode",       "quantized", "--ef-l1",       "32", "--ef-l0",   "30", "--nprobe", "16",
       "--beam-width", "8",         "--error-bound", "2",  "--epsilon", "0.5"};
   const auto query = [&](const std::string& address, const std::string& out,
                          const std::string& batch) {
     std::vector<std::string> command = {"query",        "--server",  address,  "--index",
                                         "sample",       "--queries", kQueries, "--out",
                                         *folder_ / out, "--batch",   batch,    "--json"};
-    command.insert(command.end(), dials.begin(), dials.end());
+    command.insert(command.end(), params.begin(), params.end());
     const Outcome ran = Hmann(command);
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     return ran.exit_code == 0 ? json::parse(ran.out) : json::object();
@@ -187,8 +187,8 @@ TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
   EXPECT_EQ(ReadFile(*folder_ / "memory.jsonl"), ReadFile(*folder_ / "device_one.jsonl"));
   EXPECT_EQ(ReadFile(*folder_ / "memory.jsonl"), ReadFile(*folder_ / "device_many.jsonl"));
   EXPECT_GT(one["io_reads"].get<double>(), 0);
-  EXPECT_EQ(one["slow_reads"], many["slow_reads"]);
-  EXPECT_EQ(one["walk"], "quantised");
+  EXPECT_EQ(one["node_reads"], many["node_reads"]);
+  EXPECT_EQ(one["mode"], "quantized");
   EXPECT_EQ(one["nprobe"], 16);
   EXPECT_EQ(one["epsilon"], 0.5);
   const Outcome live = Hmann({"info", "sample", "--live", "--server", device.address(), "--json"});
@@ -225,7 +225,7 @@ TEST_F(ServeTest, AStalledDeviceNeverHangsAServer) {
   for (int i = 0; i < 12 || late < 3; ++i) {
     const absl::Status status = client
                                     .Search("sample", client::Vectors::Raw(query),
-                                            {.walk = WalkKind::kBestFirst}, {.deadline = 300ms})
+                                            {.mode = SearchMode::kGraph}, {.deadline = 300ms})
                                     .status();
     EXPECT_TRUE(status.ok() || absl::IsDeadlineExceeded(status)) << status;
     ++(status.ok() ? answered : late);
@@ -244,8 +244,9 @@ TEST_F(ServeTest, AFailingDeviceGivesErrorsAndNoWrongAnswers) {
   std::vector<std::uint64_t> expected;
   int failed = 0;
   for (int i = 0; i < 100; ++i) {
-    const auto answer = client.Search("sample", client::Vectors::Raw(query),
-                                      {.ef_l0 = 12, .walk = WalkKind::kQuantised, .nprobe = 0}, {});
+    const auto answer =
+        client.Search("sample", client::Vectors::Raw(query),
+                      {.ef_l0 = 12, .mode = SearchMode::kQuantized, .nprobe = 0}, {});
     if (!answer.ok()) {
       ++failed;
       EXPECT_EQ(answer.status().code(), absl::StatusCode::kDataLoss) << answer.status();

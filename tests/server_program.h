@@ -53,7 +53,7 @@ class ServerProgram {
   std::string address_;
 };
 
-/// `ca_file`: of whoever signed the server's certificate; empty: in plaintext.
+/// `ca_file`: certificate of the CA that signed the server's; empty: plaintext.
 inline client::Client Connected(const std::string& address, const std::string& ca_file = "") {
   auto client = client::Client::Connect(
       address, {.own_connection = true, .retry = false, .ca_file = ca_file});
@@ -62,7 +62,7 @@ inline client::Client Connected(const std::string& address, const std::string& c
   return *std::move(client);
 }
 
-/// A certificate for 127.0.0.1, signed by itself: files cert.pem and key.pem in `folder`.
+/// Creates a self-signed certificate for 127.0.0.1: cert.pem and key.pem in `folder`.
 inline void MakeCertificate(const TestFolder& folder) {
   const Outcome made = RunProgram({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                                    "ec_paramgen_curve:P-256", "-nodes", "-keyout",

@@ -1,11 +1,11 @@
-// Builds within bounded memory, at a size that no test run has time for: ./dev soak-builds calls it.
+// Builds within bounded memory, at a size too large for a test run: ./dev soak-builds calls it.
 //   node soak_builds.mjs --hmann PROGRAM --out FOLDER [--base FILE] [--memory 1GiB,2GiB] [--threads 1,7] [--workers 2,4] [--kills N]
-//     [--reversed 1] [--harms N] [--promote BYTES]      (0, or '' of a list: not that)
-// reversed: each job of L0 by a process of its own with one thread, two at once, the last first; the last of each stage by both; what is left
-// with seven threads. harms: as often as that, in turn, with one worker: an artefact cut short, one bit of one turned, a base that cannot be
-// read, a full disk.
-// Every bounded build runs in a cgroup of its memory and 256 MiB, through which base, folder and index pass, too (v1 or v2; needs root).
-// Says of each: content hash as without a limit or not, CPU beside it, memory that no file backs, bytes of the folder a vector.
+//     [--reversed 1] [--harms N] [--promote BYTES]      (0, or '' for a list: skip it)
+// reversed: each job of L0 runs in its own process with one thread, two at once, the last first; both run the last job of each stage; the
+// rest runs with seven threads. harms: that many builds, with one worker, each harmed in turn: an artifact cut short, one bit of one
+// flipped, an unreadable base, a full disk.
+// Every bounded build runs in a cgroup of its memory and 256 MiB, which also counts base, folder and index (v1 or v2; needs root).
+// Prints for each: whether the content hash equals the unlimited build's, CPU time, memory that no file backs, folder bytes a vector.
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, rmdirSync, readSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -30,12 +30,12 @@ const gib = (bytes) => (bytes / 2 ** 30).toFixed(2);
 const list = (text) => text.split(",").filter((word) => word !== "");
 const sleep = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
 let seed = Number(values.seed);
-/** Of [0, 1), the same for the same seed. */
+/** A number in [0, 1), the same for the same seed. */
 const random = () => (seed = (seed * 1103515245 + 12345) % 2 ** 31) / 2 ** 31;
 mkdirSync(values.out, { recursive: true });
 const work = join(values.out, "work");
 
-/** A cgroup of so much memory, or none where this process may not make one. */
+/** A cgroup with this much memory, or none if this process may not create one. */
 class Cgroup {
   constructor(bytes) {
     const v1 = existsSync("/sys/fs/cgroup/memory/memory.limit_in_bytes");
@@ -57,15 +57,15 @@ class Cgroup {
       try {
         return rmdirSync(this.path);
       } catch {
-        spawnSync("sleep", ["0.05"]); // what was killed is still going
+        spawnSync("sleep", ["0.05"]); // the killed process is still exiting
       }
     }
   }
 }
 
 /**
- * Runs a command in a cgroup; killed after `seconds`, or once `until` is true, if one is given. The report; undefined if it was killed, or is
- * `silent`.
+ * Runs a command in a cgroup; kills it after `seconds`, or once `until` is true, if one is given. Returns the report, or undefined if the
+ * command was killed or is `silent`.
  */
 function run(command, { memory, seconds, until, silent } = {}) {
   const group = memory === undefined ? undefined : new Cgroup(memory + 256 * units.MiB);
@@ -130,7 +130,7 @@ for (const threads of list(values.threads)) {
   row(`${memory}, ${threads} threads`, await run(build("bounded", memory, "--threads", threads), { memory: bytesOf(memory) }), free, { memory: bytesOf(memory) });
 }
 
-// Every job of L0 by a process of its own, the last of a stage first, and that one twice at once.
+// Each job of L0 in its own process, the last of a stage first, and that one twice at once.
 if (Number(values.reversed) > 0) {
   await run(build("bounded", memory), { memory: bytesOf(memory), until: () => existsSync(join(work, "manifest.json")) });
   const start = cpuOfChildren();
@@ -154,11 +154,11 @@ function stagesOf() {
   return JSON.parse(spawnSync(values.hmann, ["build", "--status", "--work", work, "--json"]).stdout).stages;
 }
 
-// Harmed in turn: what is harmed is another file each time.
+// Each harm in turn, to another file each time.
 if (Number(values.harms) > 0) {
   const disk = mountDisk(join(values.out, "disk"), statSync(base).size * 1.1 + 240 * free.n + 256 * units.MiB);
   const copy = join(disk, "base.u8bin"), folder = join(disk, "work"), ballast = join(disk, "ballast");
-  // Of the same time whenever it is made: by that a build knows its base again.
+  // The base keeps the same time whenever it is created, since a build recognizes its base by it.
   const copyBase = () => (copyFileSync(base, copy), utimesSync(copy, 1e9, 1e9));
   copyBase();
   const told = [];
@@ -171,7 +171,7 @@ if (Number(values.harms) > 0) {
     const kind = harm % names.length, seconds = 2 + random() * 2 * free.seconds.total / Number(values.harms);
     if (kind < 2) {
       report = await run(harmed, { memory: bytesOf(memory), seconds });
-      if (report === undefined) told.push(`${names[kind]}: ${harmArtefact(folder, kind === 0)}`);
+      if (report === undefined) told.push(`${names[kind]}: ${harmArtifact(folder, kind === 0)}`);
     } else {
       const ended = run(harmed, { memory: bytesOf(memory) }).then((value) => ({ value }), (error) => ({ error }));
       if (await Promise.race([ended, sleep(seconds)]) === undefined) {
@@ -191,7 +191,7 @@ if (Number(values.harms) > 0) {
   console.log(told.map((line) => `  ${line}`).join("\n"));
 }
 
-/** A file system of so many bytes in a file (root), mounted at a new folder. */
+/** A file system of this many bytes in a file (root), mounted at a new folder. */
 function mountDisk(path, bytes) {
   const image = `${path}.img`;
   spawnSync("umount", [path]);
@@ -210,8 +210,8 @@ function freeBytes(path) {
   return Number(spawnSync("df", ["--output=avail", "-B1", path]).stdout.toString().split("\n")[1]);
 }
 
-/** Cuts one artefact of a folder short, or turns one bit of it; says which. */
-function harmArtefact(folder, cut) {
+/** Cuts one artifact of a folder short, or flips one bit of it; says which. */
+function harmArtifact(folder, cut) {
   const names = readdirSync(folder).filter((name) => /^l[0-9].*[.]part$/.test(name)), path = join(folder, names[Math.floor(random() * names.length)]);
   const bytes = statSync(path).size, at = Math.floor(random() * bytes);
   if (cut) truncateSync(path, at);
@@ -225,7 +225,7 @@ function harmArtefact(folder, cut) {
   return `${path.split("/").pop()} at ${at} of ${bytes}`;
 }
 
-// Killed again and again, each time after a random part of what a whole build takes.
+// Killed again and again, each time after a random part of a whole build's time.
 const kills = Number(values.kills);
 if (kills > 0) {
   let cpu = 0, killed = 0, report;

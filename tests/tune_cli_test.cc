@@ -55,9 +55,10 @@ TEST_F(TuneCommand, ReportsItsChoicesAndWhatBecameOfTheRest) {
   EXPECT_EQ((*report_)["table"], Index() + ".tuned");
   EXPECT_EQ(tuned["k"], 10);
   EXPECT_EQ(tuned["learning_queries"], 100);
-  ASSERT_EQ(tuned["contests"].size(), 2u);
-  for (const json& contest : tuned["contests"])
-    EXPECT_LT(contest["dropped"], contest["settings"].get<int>() + contest["unable"].get<int>());
+  ASSERT_EQ(tuned["comparisons"].size(), 2u);
+  for (const json& comparison : tuned["comparisons"])
+    EXPECT_LT(comparison["dropped"],
+              comparison["settings"].get<int>() + comparison["unable"].get<int>());
   EXPECT_GT(tuned["equation"]["fast_ns"], 0);
   EXPECT_GT(tuned["front"].size(), 3u);
   ASSERT_EQ(tuned["choices"].size(), 3u);
@@ -66,38 +67,37 @@ TEST_F(TuneCommand, ReportsItsChoicesAndWhatBecameOfTheRest) {
       << "a hundred queries cannot prove a recall of 0.999";
 }
 
-TEST_F(TuneCommand, ASearchTakesTheTunedDials) {
+TEST_F(TuneCommand, ASearchTakesTheTunedParams) {
   const json& choice = (*report_)["tuned"][0]["choices"][0];
   const Outcome ran = Search({"--recall", "0.9", "--out", *folder_ + "/tuned.jsonl", "--json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   const json found = json::parse(ran.out);
   EXPECT_EQ(found["target_recall"], 0.9);
   EXPECT_NEAR(found["predicted_recall"].get<double>(), choice["recall"].get<double>(), 1e-4);
-  // The same dials by hand: the same answers for the same work.
-  std::vector<std::string> dials = {"--out", *folder_ + "/by_hand.jsonl", "--json"};
+  // The same parameters given by hand give the same answers for the same work.
+  std::vector<std::string> params = {"--out", *folder_ + "/by_hand.jsonl", "--json"};
   for (const char* name :
-       {"walk", "ef_l1", "ef_l0", "nprobe", "beam_width", "error_bound", "epsilon"}) {
+       {"mode", "ef_l1", "ef_l0", "nprobe", "beam_width", "error_bound", "epsilon"}) {
     if (!choice.contains(name)) continue;
-    dials.push_back(absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}})));
-    dials.push_back(choice[name].is_string() ? choice[name].get<std::string>()
-                                             : choice[name].dump());
+    params.push_back(absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}})));
+    params.push_back(choice[name].is_string() ? choice[name].get<std::string>()
+                                              : choice[name].dump());
   }
-  if (choice["walk"] == "best-first" && !choice.contains("beam_width"))
-    dials.insert(dials.end(), {"--beam-width", "1"});
-  if (choice["walk"] == "best-first" && !choice.contains("epsilon"))
-    dials.insert(dials.end(), {"--epsilon", "-1"});
-  const Outcome by_hand = Search(dials);
+  if (choice["mode"] == "graph" && !choice.contains("beam_width"))
+    params.insert(params.end(), {"--beam-width", "1"});
+  if (choice["mode"] == "graph" && !choice.contains("epsilon"))
+    params.insert(params.end(), {"--epsilon", "-1"});
+  const Outcome by_hand = Search(params);
   ASSERT_EQ(by_hand.exit_code, 0) << by_hand.err;
   EXPECT_TRUE(ReadFile(*folder_ + "/tuned.jsonl") == ReadFile(*folder_ + "/by_hand.jsonl"));
-  for (const char* counter : {"distances_fast", "distances_slow", "slow_reads", "expanded_l0"}) {
+  for (const char* counter : {"distances_fast", "distances_slow", "node_reads", "expanded_l0"}) {
     EXPECT_EQ(found[counter], json::parse(by_hand.out)[counter]) << counter;
   }
   EXPECT_EQ(Search({"--latency", "1s"}).exit_code, 0);
 }
 
 TEST_F(TuneCommand, ABudgetIsCounted) {
-  const Outcome ran =
-      Search({"--walk", "best-first", "--ef-l0", "3000", "--budget", "1us", "--json"});
+  const Outcome ran = Search({"--mode", "graph", "--ef-l0", "3000", "--budget", "1us", "--json"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(json::parse(ran.out)["cut_short"], 200);
 }

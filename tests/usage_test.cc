@@ -62,7 +62,7 @@ TEST(Usage, WrongUsageIsExitCodeTwo) {
   IsWrongUsage(Hmann({}), "Subcommands");
   IsWrongUsage(Hmann({"serach"}), "did you mean 'search'?");
   IsWrongUsage(Hmann({"xylophone"}), "no command 'xylophone'");
-  IsWrongUsage(Hmann({"--colour"}), "--colour");
+  IsWrongUsage(Hmann({"--color"}), "--color");
   IsWrongUsage(Hmann({"info"}), "INDEX");
   IsWrongUsage(Hmann({"verify"}), "INDEX");
   IsWrongUsage(Hmann({"build", "--base", kBase}), "--out");
@@ -83,7 +83,7 @@ TEST(Usage, WrongUsageIsExitCodeTwo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> search = {
       {{"--k", "0"}, "--k"},
       {{"--k", "ten"}, "--k"},
-      {{"--walk", "moon"}, "moon"},
+      {{"--mode", "moon"}, "moon"},
       {{"--threads", "0"}, "--threads"},
       {{"--ef-l1", "0"}, "--ef-l1"},
       {{"--out", "a.csv"}, ".csv"},

@@ -1,4 +1,4 @@
-/// What `build`, `promote` and `plan` have in common.
+/// Options that `build`, `promote` and `plan` share.
 #pragma once
 
 #include <string>
@@ -11,20 +11,20 @@
 
 namespace hmann::tools {
 
-// Each declares options on `app`; what it is given must outlive that.
+// Each function declares options on `app`. The objects passed in must outlive `app`.
 
-/// --dtype --metric --m --method.
+/// Declares --dtype --metric --m --method.
 void AddGraphFlags(CLI::App& app, BuildOptions* build);
-/// --promote, which it returns, --bits and --replicas.
+/// Declares --promote (returned), --bits and --replicas.
 CLI::Option* AddStructureFlags(CLI::App& app, BuildOptions* build);
-/// --fast-memory, which it returns, and --slow.
+/// Declares --fast-memory (returned) and --slow.
 CLI::Option* AddPlanFlags(CLI::App& app, PlanOptions* plan);
-/// --fast-memory --slow --promote --bits --replicas --build-memory --work --threads
-/// --queries --no-calibrate.
+/// Declares --fast-memory --slow --promote --bits --replicas --build-memory --work
+/// --threads --queries --no-calibrate.
 void AddBuildFlags(CLI::App& app, BuildCall* call);
 
-/// " --promote 0.16 --bits 2 --replicas 1": the flags of `build` and `promote` that give
-/// it.
+/// The flags of `build` and `promote` that give `structure`, e.g. " --promote 0.16 --bits
+/// 2 --replicas 1".
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure);
 
 }  // namespace hmann::tools

@@ -22,7 +22,7 @@ struct BuildFlags {
   bool json = false, status = false, forecast = false;
 };
 
-/// How far the build in a work folder has come.
+/// Prints the progress of the build in a work folder.
 absl::Status PrintWorkStatus(const std::string& work, bool json) {
   if (work.empty()) return InvalidArgument("--status: of which folder? (--work)");
   HMANN_ASSIGN_OR_RETURN(const WorkStatus status, ReadWorkStatus(work));
@@ -79,7 +79,7 @@ void PrintBuild(const BuildReport& report, const std::string& out) {
                                report.self_recall_sample, report.self_recall_at_1);
 }
 
-/// How long the build would take.
+/// Prints how long the build would take.
 void PrintTime(const BuildForecast& forecast) {
   if (forecast.measured_rows == 0) return;
   std::cerr << absl::StrFormat(
@@ -100,7 +100,7 @@ void PrintForecast(const BuildOptions& build, const BuildForecast& forecast) {
                                DescribeStructure(forecast.shape, forecast.structure));
   if (estimate.bounded.has_value()) {
     std::cerr << absl::StrFormat(
-        "  memory  %s, as it was told; %s at least\n  folder  %s at the most (about: how many "
+        "  memory  %s as given; at least %s\n  folder  at most %s (approximately: how many "
         "links lead far was seen on one set)\n  reads   the base %d times\n",
         FormatSize(build.memory), FormatSize(estimate.bounded->least_bytes),
         FormatSize(estimate.bounded->work_bytes), estimate.bounded->base_passes);
@@ -111,18 +111,20 @@ void PrintForecast(const BuildOptions& build, const BuildForecast& forecast) {
   PrintTime(forecast);
 }
 
-/// Of a build within bounded memory. `base`, `out`: not wanted to look at one.
+/// Declares the options of a build within bounded memory. `base`, `out`: not required for
+/// --status.
 void AddBoundedOptions(CLI::App& app, BuildFlags* flags, CLI::Option* base, CLI::Option* out) {
   BuildOptions* build = &flags->call.build;
-  app.add_flag("--plan", flags->forecast,
-               "what it would take: memory, folder, index, time, by building some rows for a few "
-               "seconds; nothing else is written, and what cannot work is refused");
-  app.add_flag("--keep-work", build->keep_work, "leave the folder when the index is written");
+  app.add_flag(
+      "--plan", flags->forecast,
+      "forecast memory, folder, index size and time from a trial build of some rows, which takes a "
+      "few seconds; writes nothing else, and rejects builds that cannot work");
+  app.add_flag("--keep-work", build->keep_work, "keep the work folder after the index is written");
   app.add_option("--workers", build->workers,
-                 "processes that share the jobs and --build-memory (build-job); the index is the "
-                 "same")
+                 "number of processes that share the jobs and --build-memory (build-job); the "
+                 "index is the same")
       ->check(CLI::Range(0, 1024));
-  // Seen before what is required is looked for.
+  // Parsed before the required options are checked.
   app.add_flag_function(
          "--status",
          [flags, base, out](std::int64_t) {
@@ -130,7 +132,7 @@ void AddBoundedOptions(CLI::App& app, BuildFlags* flags, CLI::Option* base, CLI:
            base->required(false);
            out->required(false);
          },
-         "how far the build in --work has come; nothing is built")
+         "show the progress of the build in --work; builds nothing")
       ->trigger_on_parse();
 }
 
@@ -140,31 +142,33 @@ void AddOptions(CLI::App& app, BuildFlags* flags) {
                                      "vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5")
                           ->required();
   CLI::Option* out =
-      app.add_option("--out", build->out, "index file to write, whole or not at all")->required();
-  app.add_option("--rows", build->rows, "first rows only (0: all)");
+      app.add_option("--out", build->out, "index file to write; written whole or not at all")
+          ->required();
+  app.add_option("--rows", build->rows, "use only the first rows (0: all)");
   AddGraphFlags(app, build);
   app.add_option("--ef-construction", build->ef_construction,
-                 "beam width of insertion; by partition, of the highest ranks alone")
+                 "beam width of insertion; with --method partition, only for the highest ranks")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app.add_option("--alpha", build->alpha,
-                 "links of L0 and L1: above 1 also those that nearer ones lead to by a detour of "
-                 "up to this factor, and L0's are chosen a "
-                 "second time; 1: HNSW's, built faster, searched slower")
+                 "link selection in L0 and L1: above 1, also keeps links that a detour of up to "
+                 "this factor could replace, and selects the links of L0 twice; 1: as in HNSW, "
+                 "faster to build, slower to search")
       ->check(CLI::Range(1.0, 2.0))
       ->capture_default_str();
   AddBuildFlags(app, &flags->call);
   AddBoundedOptions(app, flags, base, out);
-  app.add_option("--seed", build->seed, "same seed, same bytes")->capture_default_str();
+  app.add_option("--seed", build->seed, "random seed; the same seed gives the same bytes")
+      ->capture_default_str();
   app.add_option(
       "--labels", build->labels,
-      "n 64-bit labels to answer with instead of row numbers (raw u64, .ivecs or .ibin)");
+      "file of n 64-bit labels to return instead of row numbers (raw u64, .ivecs or .ibin)");
   CLI::Option* hnswlib = app.add_option("--from-hnswlib", build->from_hnswlib,
                                         "promote this finished hnswlib graph over --base");
   app.add_option("--from-faiss", build->from_faiss,
                  "promote this finished Faiss HNSW graph over --base")
       ->excludes(hnswlib);
-  app.add_flag("--json", flags->json, "report as one JSON object on stdout");
+  app.add_flag("--json", flags->json, "print the report as one JSON object on stdout");
 }
 
 }  // namespace

@@ -37,22 +37,24 @@ bool ParseJobs(const std::string& text, BuildJobOptions& job) {
 CommandAction SetupBuildJob(CLI::App& app) {
   auto flags = std::make_shared<BuildJobFlags>();
   BuildJobOptions* job = &flags->job;
-  app.add_option("--work", job->work, "work folder of the build, begun by hmann build")->required();
-  app.add_option("--stage", job->stage, "as hmann build --status names it, e.g. l0-lead")
+  app.add_option("--work", job->work, "work folder of a build that `hmann build` started")
+      ->required();
+  app.add_option("--stage", job->stage, "stage, as `hmann build --status` names it, e.g. l0-lead")
       ->required();
   app.add_option_function<std::string>(
          "--jobs", [job](const std::string& text) { ParseJobs(text, *job); },
-         "which of its jobs, from 0: 0-7, or 3; what is made is not made again")
+         "jobs to run, numbered from 0, as 0-7 or 3; finished jobs are skipped")
       ->required()
       ->check([](const std::string& text) {
         BuildJobOptions scratch;
         return ParseJobs(text, scratch) ? std::string() : "expected numbers of jobs, as 0-7 or 3";
       });
-  app.add_option("--threads", job->threads, "0: all usable cores")->check(CLI::Range(0, 1024));
+  app.add_option("--threads", job->threads, "threads (0: all usable cores)")
+      ->check(CLI::Range(0, 1024));
   AddParsed(app, "--build-memory", ParseSize, &job->memory,
-            "memory this process may take, as 2GiB (default: what there is)");
-  app.add_option("--ends-with", flags->ends_with, "end when this process ends, which started it")
-      ->group("");  // between `build --workers` and its workers
+            "memory limit of this process, as 2GiB (default: all available)");
+  app.add_option("--ends-with", flags->ends_with, "end when this parent process ends")
+      ->group("");  // internal: used by `build --workers`
   return [flags]() -> absl::Status {
     if (flags->ends_with > 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);

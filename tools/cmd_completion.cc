@@ -10,8 +10,8 @@
 namespace hmann::tools {
 namespace {
 
-/// One `case` over the commands already on the line; file names complete wherever no word
-/// of ours fits.
+/// One `case` over the commands already on the line. File names complete where no word of
+/// ours fits.
 constexpr const char* kBeforeCases =
     "_hmann() {\n"
     "  local current=${COMP_WORDS[COMP_CWORD]} command='' words='' word\n"
@@ -34,8 +34,8 @@ constexpr const char* kAfterCases =
 absl::Status PrintScript(CLI::App* root, const std::string& shell) {
   if (shell == "zsh") std::cout << "autoload -U +X bashcompinit && bashcompinit\n";
   std::cout << kBeforeCases << std::flush;
-  // The first case that fits counts: those of hmann-eval, where it is, stand before our
-  // `eval`, which has no words.
+  // The first matching case counts. Those of hmann-eval, if present, precede our `eval`,
+  // which has no words.
   const absl::Status eval = RunEvalProgram({"completion"});
   if (!eval.ok() && !absl::IsNotFound(eval)) return eval;
   std::cout << CompletionCases(root, {}) << kAfterCases << std::flush;

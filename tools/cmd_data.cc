@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "datasets/ground_truth.h"
 #include "datasets/hdf5_file.h"
-#include "datasets/toolbox/catalogue.h"
-#include "datasets/toolbox/exact_neighbours.h"
+#include "datasets/toolbox/catalog.h"
+#include "datasets/toolbox/exact_neighbors.h"
 #include "datasets/toolbox/fetch.h"
 #include "datasets/vector_file.h"
 #include "datasets/vector_writer.h"
@@ -38,8 +38,8 @@ bool IsHdf5(const std::string& path) {
   return absl::EndsWithIgnoreCase(path, ".hdf5") || absl::EndsWithIgnoreCase(path, ".h5");
 }
 
-/// True for what is read as ground truth: everything that no vector format claims by its
-/// suffix.
+/// True for files that are read as ground truth: every suffix that no vector format
+/// claims.
 bool IsGroundTruth(const std::string& path) {
   return !IsHdf5(SplitHdf5Path(path).first) &&
          absl::IsInvalidArgument(DTypeOfSuffix(path).status());
@@ -47,7 +47,7 @@ bool IsGroundTruth(const std::string& path) {
 
 absl::Status List(const DataFlags& flags) {
   Json sets = Json::array();
-  for (const DataSet& set : Catalogue()) {
+  for (const DataSet& set : Catalog()) {
     sets.push_back({{"name", set.name},
                     {"title", set.title},
                     {"dtype", std::string(Name(set.dtype))},
@@ -62,7 +62,7 @@ absl::Status List(const DataFlags& flags) {
   if (flags.json) return PrintJson({{"data_sets", sets}});
   std::cerr << absl::StreamFormat("%-28s %-5s %5s %-7s %13s %8s  %-10s %s\n", "name", "dtype",
                                   "dim", "metric", "n", "queries", "vectors", "title");
-  for (const DataSet& set : Catalogue()) {
+  for (const DataSet& set : Catalog()) {
     std::cerr << absl::StreamFormat("%-28s %-5s %5d %-7s %13d %8d  %-10s %s%s\n", set.name,
                                     std::string(Name(set.dtype)), set.dim,
                                     std::string(Name(set.metric)), set.n, set.queries,
@@ -113,8 +113,7 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.base, flags.rows));
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
   Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const ExactReport exact,
-                         ExactNeighbours(base, queries, options, progress));
+  HMANN_ASSIGN_OR_RETURN(const ExactReport exact, ExactNeighbors(base, queries, options, progress));
   HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, exact.truth));
   Json report = DescribeTruth(flags.out, exact.truth);
   report["metric"] = std::string(Name(flags.metric));
@@ -165,38 +164,40 @@ absl::Status RunInfo(const DataFlags& flags) {
 
 void DeclareFetch(CLI::App& app, const Flags& flags) {
   app.add_option("name", flags->in,
-                 "data set, with a slice where there are some: bigann:10M (see `hmann data list`)")
+                 "data set, with a slice if it has slices: bigann:10M (see `hmann data list`)")
       ->required();
-  app.add_option("--out", flags->out, "folder (default: data/<name>-<slice>)");
+  app.add_option("--out", flags->out, "folder to write to (default: data/<name>-<slice>)");
   app.add_option("--base-url", flags->fetch.base_url,
-                 "scheme and host to ask instead of the publisher's: a mirror with the same paths");
+                 "scheme and host of a mirror with the same paths, instead of the publisher");
 }
 
 void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   app.add_option("--base", flags->base, "vector file")->required();
   app.add_option("--queries", flags->queries, "vector file")->required();
   AddParsed(app, "--metric", ParseMetric, &flags->metric, "l2 (default), ip or cosine");
-  app.add_option("--k", flags->exact.k, "neighbours a query");
-  app.add_option("--rows", flags->rows, "first rows of the base only");
+  app.add_option("--k", flags->exact.k, "neighbors per query");
+  app.add_option("--rows", flags->rows, "use only the first rows of the base");
   app.add_option("--threads", flags->exact.threads,
-                 "0: all (OpenBLAS has its own: OPENBLAS_NUM_THREADS)");
-  app.add_option("--out", flags->out, ".gt with distances; .ibin or .ivecs without")->required();
+                 "threads (0: all; OpenBLAS has its own: OPENBLAS_NUM_THREADS)");
+  app.add_option("--out", flags->out,
+                 "file to write: .gt (with distances), .ibin or .ivecs (without)")
+      ->required();
 }
 
 void DeclareConvert(CLI::App& app, const Flags& flags) {
   app.add_option("in", flags->in,
-                 "vector or ground-truth file; x.hdf5:test takes an HDF5 file's queries")
+                 "vector or ground-truth file; x.hdf5:test reads the queries of an HDF5 file")
       ->required();
-  app.add_option(
-         "out", flags->out,
-         "the suffix says the format; values that the new dtype cannot hold exactly are an error; "
-         "to .f16bin they are rounded, and those beyond 65504 are one")
+  app.add_option("out", flags->out,
+                 "file to write, in the format of its suffix; values that the new dtype cannot "
+                 "hold exactly are an error; .f16bin rounds, and rejects values beyond 65504")
       ->required();
-  app.add_option("--rows", flags->rows, "first rows only");
+  app.add_option("--rows", flags->rows, "use only the first rows");
 }
 
 void DeclareInfo(CLI::App& app, const Flags& flags) {
-  app.add_option("file", flags->in, "vector or ground-truth file: all of it is read and checked")
+  app.add_option("file", flags->in,
+                 "vector or ground-truth file; it is read and checked completely")
       ->required();
 }
 
@@ -226,21 +227,21 @@ CommandAction SetupData(CLI::App& app) {
     absl::Status (*run)(const DataFlags&);
   };
   static constexpr Subcommand kSubcommands[] = {
-      {"list", "data sets that `fetch` knows", "hmann data list", [](CLI::App&, const Flags&) {},
-       List},
+      {"list", "list the data sets that `fetch` knows", "hmann data list",
+       [](CLI::App&, const Flags&) {}, List},
       {"fetch", "download a data set or a slice of it",
        "hmann data fetch bigann:10M --out data/bigann-10M", DeclareFetch, RunFetch},
-      {"generate", "make up vectors from a seed",
+      {"generate", "generate synthetic vectors from a seed",
        "hmann data generate --kind clustered --n 10000 --dim 96 --out /tmp/made.fbin",
        DeclareGenerate, RunGenerate},
-      {"groundtruth", "exact nearest neighbours",
+      {"groundtruth", "compute exact nearest neighbors",
        "hmann data groundtruth --base datasets/sample/base.u8bin --queries "
        "datasets/sample/query.u8bin --out /tmp/sample.gt",
        DeclareGroundTruth, RunGroundTruth},
-      {"convert", "change the format of vectors or of a ground truth",
+      {"convert", "convert the format of vectors or a ground truth",
        "hmann data convert datasets/sample/query.u8bin /tmp/query.fvecs", DeclareConvert,
        RunConvert},
-      {"info", "read a file, check it and say what it holds",
+      {"info", "read and check a file, and describe its content",
        "hmann data info datasets/sample/base.u8bin", DeclareInfo, RunInfo},
   };
   const auto flags = std::make_shared<DataFlags>();
@@ -250,7 +251,7 @@ CommandAction SetupData(CLI::App& app) {
     CLI::App* child = app.add_subcommand(subcommand.name, subcommand.summary);
     child->footer(absl::StrCat("Example:\n  ", subcommand.example));
     subcommand.setup(*child, flags);
-    child->add_flag("--json", flags->json, "one JSON object on stdout");
+    child->add_flag("--json", flags->json, "print one JSON object on stdout");
     child->callback([chosen, run = subcommand.run] { *chosen = run; });
   }
   return [flags, chosen] { return (*chosen)(*flags); };

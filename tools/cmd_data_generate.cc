@@ -20,7 +20,7 @@ absl::StatusOr<Kind> ParseKind(std::string_view name) {
   return InvalidArgument(shape.status().message(), ", or resample");
 }
 
-/// Vectors made of those of a file.
+/// Generates vectors by mixing those of a file.
 absl::Status RunResample(const DataFlags& flags) {
   ResampleOptions options = flags.resample;
   options.n = flags.generate.n;
@@ -60,23 +60,28 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
         flags->resampled = !kind.has_value();
         flags->generate.shape = kind.value_or(Shape::kClustered);
       },
-      "clustered (default), uniform, centroids, duplicates, lattice; or resample: real vectors, "
-      "mixed");
-  AddParsed(app, "--n", ParseCount, &flags->generate.n, "vectors: 10000 (default), 250K, 1M");
+      "clustered (default), uniform, centroids, duplicates, lattice, or resample (mixes real "
+      "vectors)");
+  AddParsed(app, "--n", ParseCount, &flags->generate.n,
+            "number of vectors, as 10000 (default), 250K, 1M");
   AddParsed(app, "--first", ParseCount, &flags->generate.first,
-            "number of the first one: queries are what follows the base");
-  app.add_option("--dim", flags->generate.dim, "components (resample: those of --from)");
+            "number of the first vector; for queries, continue after the base");
+  app.add_option("--dim", flags->generate.dim, "dimension (resample: that of --from)");
   app.add_option("--intrinsic", flags->generate.intrinsic_dim,
-                 "clustered, duplicates: directions that a cluster spans");
-  app.add_option("--clusters", flags->generate.clusters, "clustered, duplicates: how many");
-  app.add_option("--from", flags->from, "resample: vector file; one row in 100 is held out");
-  app.add_option("--share", flags->resample.share, "resample: of the parts, taken from near rows")
+                 "clustered, duplicates: dimensions that a cluster spans");
+  app.add_option("--clusters", flags->generate.clusters,
+                 "clustered, duplicates: number of clusters");
+  app.add_option("--from", flags->from, "resample: vector file to mix; holds out one row in 100");
+  app.add_option("--share", flags->resample.share,
+                 "resample: share of the parts that come from near rows")
       ->capture_default_str();
-  app.add_flag("--queries", flags->resample.queries, "resample: of the rows held out");
+  app.add_flag("--queries", flags->resample.queries, "resample: generate from the rows held out");
   app.add_option("--norm-sigma", flags->generate.norm_sigma,
-                 "f32: each vector times e^(sigma x normal), for inner product");
-  app.add_option("--seed", flags->generate.seed, "same seed, same vectors");
-  app.add_option("--out", flags->out, "vector file; the suffix says the dtype")->required();
+                 "f32: multiplies each vector by e^(sigma x normal), for inner product");
+  app.add_option("--seed", flags->generate.seed,
+                 "random seed; the same seed gives the same vectors");
+  app.add_option("--out", flags->out, "vector file to write; its suffix sets the dtype")
+      ->required();
   app.parse_complete_callback([flags] {
     if (flags->resampled && flags->from.empty()) throw CLI::RequiredError("--from");
     if (!flags->resampled && flags->generate.dim == 0) throw CLI::RequiredError("--dim");

@@ -3,7 +3,7 @@
 
 namespace hmann::tools {
 
-/// All that follows `eval` is read by hmann-eval, --help too.
+/// hmann-eval reads everything that follows `eval`, including --help.
 CommandAction SetupEval(CLI::App& app) {
   app.set_help_flag();
   app.prefix_command();

@@ -74,14 +74,13 @@ absl::Status Get(const GetFlags& flags) {
 CommandAction SetupGet(CLI::App& app) {
   auto flags = std::make_shared<GetFlags>();
   app.add_option("INDEX", flags->index, "index file")->required();
-  app.add_option("--labels", flags->labels, "labels, as 17,3 or several words")
+  app.add_option("--labels", flags->labels, "labels, as 17,3 or as separate words")
       ->delimiter(',')
       ->required();
   app.add_option(
       "--out", flags->out,
-      "write the vectors to a file of the index's type: .fbin .f16bin .u8bin .i8bin .fvecs "
-      ".bvecs");
-  app.add_flag("--json", flags->json, "one JSON object on stdout");
+      "file for the vectors, of the index's type: .fbin .f16bin .u8bin .i8bin .fvecs .bvecs");
+  app.add_flag("--json", flags->json, "print one JSON object on stdout");
   return [flags] { return Get(*flags); };
 }
 

@@ -60,7 +60,8 @@ void PrintInfo(const IndexInfo& info, const std::string& path) {
   }
 }
 
-/// The SIMD levels of this build, which of them this CPU has, and the one that runs.
+/// Prints the SIMD levels of this build, which of them this CPU supports, and the one in
+/// use.
 absl::Status DescribeCpu(bool json) {
   HMANN_ASSIGN_OR_RETURN(const std::string_view chosen, ChosenSimd());
   nlohmann::ordered_json levels = nlohmann::ordered_json::array();
@@ -83,8 +84,7 @@ absl::Status DescribeCpu(bool json) {
   return absl::OkStatus();
 }
 
-/// Bytes that are placed right now beside those that the formulas of doc/paper.md,
-/// section 7, ask for.
+/// The bytes placed right now, next to those by the formulas of doc/paper.md, section 7.
 struct LiveBytes {
   std::uint64_t fast = 0, slow = 0, fast_formula = 0, slow_formula = 0;
 };
@@ -104,8 +104,8 @@ LiveBytes CompareWithFormulas(const std::vector<Placement>& placements, const In
   return bytes;
 }
 
-/// Where the structures of an open index lie, as the kernel says now: of a server's index
-/// by its name, else of one opened here.
+/// Prints where the structures of an open index lie, as the kernel reports now: for an
+/// index of a server by its name, else for one opened here.
 absl::Status DescribeLive(const InfoFlags& flags) {
   std::vector<Placement> placements;
   std::optional<LiveBytes> bytes;
@@ -134,7 +134,7 @@ absl::Status DescribeLive(const InfoFlags& flags) {
       object["fast_bytes"] = {{"live", bytes->fast}, {"formula", bytes->fast_formula}};
       object["each_search_thread"] = {{"migration_bytes", migration},
                                       {"scratch_bytes", ReservedFastBytes(0, 1)}};
-      object["slow_bytes"] = {{"live", bytes->slow}, {"formula", bytes->slow_formula}};
+      object["node_bytes"] = {{"live", bytes->slow}, {"formula", bytes->slow_formula}};
     }
     return PrintJson(object);
   }
@@ -163,16 +163,17 @@ CommandAction SetupInfo(CLI::App& app) {
   auto flags = std::make_shared<InfoFlags>();
   CLI::Option* index = app.add_option("INDEX", flags->index, "index file");
   app.add_flag("--cpu", flags->cpu,
-               "instead: the SIMD levels of this build and CPU (HMANN_SIMD forces one)")
+               "show the SIMD levels of this build and CPU instead (HMANN_SIMD forces one)")
       ->excludes(index);
-  CLI::Option* live = app.add_flag("--live", flags->live,
-                                   "open INDEX and ask the kernel where each structure lies");
+  CLI::Option* live =
+      app.add_flag("--live", flags->live,
+                   "open INDEX and show where each structure lies, as the kernel reports");
   AddConnectFlags(app, &flags->connect);
   app.add_option("--server", flags->server,
                  "with --live: HOST:PORT of a server that serves an index named INDEX")
       ->needs(live);
   AddTierFlags(app, &flags->open);
-  app.add_flag("--json", flags->json, "one JSON object on stdout");
+  app.add_flag("--json", flags->json, "print one JSON object on stdout");
   app.callback([flags] {
     if (flags->index.empty() && !flags->cpu) throw CLI::RequiredError("INDEX");
   });

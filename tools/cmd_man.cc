@@ -12,7 +12,7 @@ namespace {
 
 absl::Status WriteAllPages(CLI::App* root, const std::string& folder) {
   HMANN_RETURN_IF_ERROR(WriteManual(root, {}, folder));
-  // hmann-eval knows its commands: it writes hmann-eval.1 anew, and those below.
+  // hmann-eval knows its own commands: it rewrites hmann-eval.1 and the pages below it.
   const absl::Status eval = RunEvalProgram({"man", "--out", folder});
   if (!absl::IsNotFound(eval)) return eval;
   std::cerr << "no pages of the commands of `hmann eval`: " << std::string(eval.message()) << '\n';

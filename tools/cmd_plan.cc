@@ -95,25 +95,25 @@ CommandAction SetupPlan(CLI::App& app) {
   PlanInput* input = &flags->input;
   BuildOptions* build = &input->build;
   CLI::Option* index =
-      app.add_option("INDEX", build->from_index, "finished index, to be promoted anew");
-  app.add_option("--base", build->base, "instead: vector file that will be indexed")
-      ->excludes(index);
+      app.add_option("INDEX", build->from_index, "finished index to promote again");
+  app.add_option("--base", build->base, "vector file to index, instead of INDEX")->excludes(index);
   app.add_option("--rows", build->rows,
-                 "its first rows only (0: all); or, without a file, how many vectors there will be")
+                 "use only the first rows (0: all); without a file, the number of vectors")
       ->excludes(index);
-  app.add_option("--dim", input->dim, "without a file: dimension; --dtype is u8 if it is not said")
+  app.add_option("--dim", input->dim,
+                 "without a file: the dimension; --dtype is then u8 by default")
       ->check(CLI::Range(1, static_cast<int>(kMaxDim)));
   AddGraphFlags(app, build);
   app.add_flag("--as-is", input->as_is,
-               "INDEX stays as it is: say only where it lies, and which cache there is room for")
+               "keep INDEX as it is; only plan its placement and the cache that fits")
       ->needs(index);
   AddPlanFlags(app, &input->plan)->required();
   app.add_option("--threads", input->plan.threads,
-                 "that search at once: their scratch is in fast memory (0: one per core)")
+                 "concurrent search threads, whose scratch is in fast memory (0: one per core)")
       ->check(CLI::Range(0, 1024));
   AddStructureFlags(app, build);
-  app.add_flag("--explain", flags->explain, "the three lines of the rule, with their numbers");
-  app.add_flag("--json", flags->json, "the plan as one JSON object on stdout");
+  app.add_flag("--explain", flags->explain, "show the three lines of the rule, with their numbers");
+  app.add_flag("--json", flags->json, "print the plan as one JSON object on stdout");
   return [flags] { return Plan(*flags); };
 }
 

@@ -18,7 +18,7 @@ struct ProfileFlags {
   std::string out;
 };
 
-/// The figure with the digits that its spread allows, and a mark where it means little.
+/// The figure, with the digits that its spread allows and a mark if it is noisy.
 std::string Show(const Figure& figure) {
   return absl::StrCat(Rounded(figure), figure.noisy() ? " (noisy)" : "");
 }
@@ -73,17 +73,18 @@ absl::Status Measure(ProfileFlags& flags) {
 
 CommandAction SetupProfile(CLI::App& app) {
   auto flags = std::make_shared<ProfileFlags>();
-  app.add_option("--out", flags->out, "JSON file to write, with units in its names")->required();
+  app.add_option("--out", flags->out, "JSON file to write; its names include the units")
+      ->required();
   app.add_option("--slow", flags->options.tiers,
-                 "tiers to measure besides dram, as search takes them: numa:N, emulated:lat=300ns, "
-                 "nvme, nvme:PATH, mapped, dax:PATH")
+                 "tiers to measure in addition to dram, named as for search: numa:N, "
+                 "emulated:lat=300ns, nvme, nvme:PATH, mapped, dax:PATH")
       ->delimiter(' ');
   AddParsed(
       app, "--budget", ParseDuration,
       [flags](std::chrono::nanoseconds time) {
         flags->options.budget = std::chrono::duration_cast<std::chrono::milliseconds>(time);
       },
-      "time to measure for (default 4s); filling memory comes on top");
+      "measurement time (default 4s), in addition to filling memory");
   return [flags] { return Measure(*flags); };
 }
 

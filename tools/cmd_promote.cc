@@ -44,12 +44,12 @@ absl::Status Promote(PromoteFlags& flags) {
 CommandAction SetupPromote(CLI::App& app) {
   auto flags = std::make_shared<PromoteFlags>();
   BuildOptions* build = &flags->call.build;
-  app.add_option("INDEX", build->from_index, "finished index; its L0 stays as it is")->required();
+  app.add_option("INDEX", build->from_index, "finished index; its L0 stays unchanged")->required();
   app.add_option("--out", build->out,
-                 "index file to write, whole or not at all (default: INDEX itself)");
+                 "index file to write; written whole or not at all (default: INDEX itself)");
   AddBuildFlags(app, &flags->call);
   app.add_flag("--json", flags->json,
-               "what `info --json` says of the new index, as one JSON object on stdout");
+               "print the output of `info --json` for the new index, one JSON object on stdout");
   return [flags] { return Promote(*flags); };
 }
 

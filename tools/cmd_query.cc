@@ -28,21 +28,21 @@ struct QueryCallFlags {
   QueryFlags query;
 };
 
-/// A connection of one of the clients, and what its answers said.
+/// The connection of one client, and what its answers reported.
 struct alignas(64) Connection {
   explicit Connection(client::Client connected) : server(std::move(connected)) {}
   client::Client server;
   Counters counters;
-  Dials dials;
+  ResolvedParams params;
   std::optional<client::Prediction> predicted;
   std::uint64_t cut_short = 0;
   std::vector<std::byte> rows;
 };
 
-/// Queries [first, first + count) in one request; the answers end to end.
+/// Sends queries [first, first + count) in one request. The answers are concatenated.
 absl::Status AskFor(const QueryCallFlags& flags, const VectorFile& queries, std::uint64_t first,
-                    std::uint64_t count, Connection* connection, std::vector<Neighbour>* answer) {
-  const SearchOptions& options = flags.query.search;
+                    std::uint64_t count, Connection* connection, std::vector<Neighbor>* answer) {
+  const SearchParams& options = flags.query.search;
   const client::CallOptions call{.deadline = flags.deadline, .counters = true};
   connection->rows.resize(count * queries.row_bytes());
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -54,7 +54,7 @@ absl::Status AskFor(const QueryCallFlags& flags, const VectorFile& queries, std:
     answer->clear();
     for (std::size_t j = 0; j < reply.ids.size(); ++j)
       answer->push_back({reply.ids[j], reply.distances[j]});
-    connection->dials = reply.dials;
+    connection->params = reply.params;
     connection->predicted = reply.predicted;
     connection->cut_short += reply.cut_short;
     if (reply.counters.has_value()) connection->counters += *reply.counters;
@@ -67,22 +67,22 @@ absl::Status AskFor(const QueryCallFlags& flags, const VectorFile& queries, std:
   }
   HMANN_ASSIGN_OR_RETURN(const client::BatchAnswer reply,
                          connection->server.SearchBatch(flags.index, vectors, options, call));
-  // k <= n, so that every query has k answers; the split below counts on it.
-  if (reply.ids.size() != count * reply.dials.k)
-    return Internal("expected ", count * reply.dials.k, " ids, found ", reply.ids.size());
+  // k <= n, so every query has k answers; the split below relies on it.
+  if (reply.ids.size() != count * reply.params.k)
+    return Internal("expected ", count * reply.params.k, " ids, found ", reply.ids.size());
   keep(reply);
   return absl::OkStatus();
 }
 
-/// From answers and latencies by batch to answers and latencies by query: each query
+/// Splits answers and latencies by batch into answers and latencies by query. Each query
 /// waited as long as its batch.
 void SplitBatches(std::uint64_t queries, std::uint64_t batch, QueryRun* run) {
-  std::vector<std::vector<Neighbour>> answers(queries);
+  std::vector<std::vector<Neighbor>> answers(queries);
   std::vector<std::uint64_t> latency_ns(queries);
   for (std::uint64_t i = 0; i < queries; ++i) {
     const auto begin =
-        run->answers[i / batch].begin() + static_cast<std::ptrdiff_t>((i % batch) * run->dials.k);
-    answers[i].assign(begin, begin + run->dials.k);
+        run->answers[i / batch].begin() + static_cast<std::ptrdiff_t>((i % batch) * run->params.k);
+    answers[i].assign(begin, begin + run->params.k);
     latency_ns[i] = run->latency_ns[i / batch];
   }
   run->answers = std::move(answers);
@@ -110,7 +110,7 @@ absl::Status Query(const QueryCallFlags& flags) {
   run.simd = index.simd;
 
   const std::uint64_t batch = flags.batch;
-  const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
+  const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbor>* answer) {
     const std::uint64_t first = i * batch, count = std::min(batch, queries.n() - first);
     return AskFor(flags, queries, first, count, &connections[static_cast<std::size_t>(thread)],
                   answer);
@@ -124,7 +124,7 @@ absl::Status Query(const QueryCallFlags& flags) {
     if (run.cut_short.has_value()) *run.cut_short += connection.cut_short;
     if (connection.predicted.has_value())
       run.predicted = {connection.predicted->recall, connection.predicted->mean_us};
-    if (!connection.rows.empty()) run.dials = connection.dials;
+    if (!connection.rows.empty()) run.params = connection.params;
   }
   if (batch > 1) SplitBatches(queries.n(), batch, &run);
   return Report(run, flags.query);
@@ -143,7 +143,7 @@ CommandAction SetupQuery(CLI::App& app) {
       ->capture_default_str()
       ->excludes("--budget");
   AddParsed(app, "--deadline", ParseDuration, &flags->deadline,
-            "of a request, and for the server to be ready (default 10s)");
+            "deadline of a request, and for the server to become ready (default 10s)");
   return [flags] { return Query(*flags); };
 }
 

@@ -25,7 +25,7 @@ struct SearchFlags {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a thread owns; on cache lines of its own, since it counts at every step.
+/// The data of one thread. It has cache lines of its own, since it counts at every step.
 struct alignas(64) Worker {
   explicit Worker(const std::shared_ptr<const Index>& index) : searcher(index) {}
   Searcher searcher;
@@ -34,18 +34,18 @@ struct alignas(64) Worker {
   std::uint64_t cut_short = 0;
 };
 
-/// The user's dials, or those of the tuned table for his target.
-absl::Status ChooseDials(const Index& index, const SearchOptions& options, QueryRun* run) {
+/// Chooses the user's parameters, or those of the tuned table for the user's target.
+absl::Status ChooseParams(const Index& index, const SearchParams& options, QueryRun* run) {
   HMANN_ASSIGN_OR_RETURN(const ResolvedSearch search, index.Resolve(options));
   run->asked = options;
-  run->dials = search.dials;
+  run->params = search.params;
   if (search.tuned.has_value()) run->predicted = {search.tuned->recall, search.tuned->mean_us};
   if (search.calibrated_recall.has_value())
     run->predicted = {*search.calibrated_recall, std::nullopt};
   return absl::OkStatus();
 }
 
-/// Queries i, i + threads, ... of each thread, `in_flight` of them at once.
+/// Runs queries i, i + threads, ... on each thread, `in_flight` of them at once.
 absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& workers,
                              const SearchLimits& limits, QueryRun* run) {
   const std::uint64_t count = queries.n(), threads = workers.size();
@@ -62,7 +62,7 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
           begun[i] = Clock::now();
           return queries.Row(thread + i * threads);
         },
-        run->dials, run->in_flight,
+        run->params, run->in_flight,
         [&](std::size_t i, const absl::Status& done, Answer& answer) {
           first_error.Update(done);
           const std::uint64_t query = thread + i * threads;
@@ -98,7 +98,7 @@ absl::Status Search(const SearchFlags& flags) {
   QueryRun run;
   run.open_seconds = open_seconds;
   run.in_flight = flags.in_flight;
-  HMANN_RETURN_IF_ERROR(ChooseDials(*index, flags.query.search, &run));
+  HMANN_RETURN_IF_ERROR(ChooseParams(*index, flags.query.search, &run));
   run.simd = std::string(index->kernels().simd);
   run.threads = flags.query.threads;
   std::vector<Worker> workers;
@@ -106,17 +106,17 @@ absl::Status Search(const SearchFlags& flags) {
   for (int thread = 0; thread < run.threads; ++thread) workers.emplace_back(index);
   if (queries.n() > 0) {
     Answer first;
-    // What is wrong with the query is said when its turn comes.
-    if (workers[0].searcher.Search(queries.Row(0), run.dials, &first).ok())
+    // An error of this query is reported when its turn comes.
+    if (workers[0].searcher.Search(queries.Row(0), run.params, &first).ok())
       run.first_answer_seconds = SecondsSince(start);
   }
   if (!flags.cold) index->Warm(false);
   SearchLimits limits;
   limits.budget = flags.query.search.budget.value_or(limits.budget);
-  const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
+  const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbor>* answer) {
     Worker& worker = workers[thread];
-    const absl::Status status =
-        worker.searcher.Search(queries.Row(i), run.dials, &worker.answer, &worker.counters, limits);
+    const absl::Status status = worker.searcher.Search(queries.Row(i), run.params, &worker.answer,
+                                                       &worker.counters, limits);
     answer->swap(worker.answer.nearest);
     worker.cut_short += worker.answer.cut_short ? 1 : 0;
     return status;
@@ -143,10 +143,10 @@ CommandAction SetupSearch(CLI::App& app) {
   AddQueryFlags(app, &flags->query);
   AddOpenFlags(app, &flags->open);
   app.add_option("--in-flight", flags->in_flight,
-                 "queries of one thread under way at once: 4 pays in DRAM, 8 and more on nvme")
+                 "queries in flight per thread: 4 pays off in DRAM, 8 and more on nvme")
       ->check(CLI::Range(1u, kMostInFlight))
       ->capture_default_str();
-  app.add_flag("--cold", flags->cold, "do not read L0 once before the first query");
+  app.add_flag("--cold", flags->cold, "skip reading L0 once before the first query");
   return [flags] { return Search(*flags); };
 }
 

@@ -40,9 +40,9 @@ struct ServeFlags {
   bool json = false;
 };
 
-/// SIGTERM and SIGINT as bytes in a pipe instead of the end of the process. (Blocking
-/// them for sigwait does not hold: libraries start threads before main, which would take
-/// the signal and end the process.) One at a time.
+/// Turns SIGTERM and SIGINT into bytes in a pipe instead of ending the process. (Blocking
+/// them for sigwait does not work: libraries start threads before main, which would take
+/// the signal and end the process.) One instance at a time.
 class Signals {
  public:
   static absl::StatusOr<std::unique_ptr<Signals>> Take() {
@@ -84,7 +84,7 @@ class Signals {
     sigaction(SIGINT, &action, &before_int_);
   }
 
-  static inline std::atomic<int> pipe_{-1};  // what the handler can reach
+  static inline std::atomic<int> pipe_{-1};  // reachable from the handler
   const int read_, write_;
   struct sigaction before_term_ {
   }, before_int_{};
@@ -95,7 +95,7 @@ void LogOnStderr() {
   gpr_set_log_function([](gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); });
 }
 
-/// Until a signal, or until it is known that no index can be served.
+/// Waits for a signal, or until it is known that no index can be served.
 absl::Status WaitForEnd(server::Server& server, const Signals& signals) {
   std::future<absl::Status> loaded =
       std::async(std::launch::async, [&server] { return server.WaitLoaded(); });
@@ -110,10 +110,10 @@ absl::Status WaitForEnd(server::Server& server, const Signals& signals) {
   return absl::OkStatus();
 }
 
-/// For `drain`: no new connections, health says NOT_SERVING, and what comes on the others
-/// is answered; then half a second for what still runs, then it is cancelled. A further
-/// signal cuts both short. Within a second after `drain` the process ends, whatever
-/// connections do.
+/// Drains for `drain`: accepts no new connections, reports NOT_SERVING, and still answers
+/// requests on open connections. Running requests then get half a second before they are
+/// cancelled. Another signal cuts both short. The process ends within a second after
+/// `drain`, whatever connections do.
 void Drain(server::Server& server, const Signals& signals, std::chrono::nanoseconds drain) {
   spdlog::info("draining for {}; signal again to stop at once",
                FormatDuration(std::chrono::duration<double>(drain).count()));
@@ -133,7 +133,7 @@ void Drain(server::Server& server, const Signals& signals, std::chrono::nanoseco
   spdlog::info("stopped");
 }
 
-/// As many descriptors as the system lets this process have: each connection is one.
+/// Raises the descriptor limit to what the system allows: each connection takes one.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -164,18 +164,17 @@ std::string CheckIndex(const std::string& text) {
   return std::string(server::IndexSpec::Parse(text).status().message());
 }
 
-/// Who may call.
+/// Declares the options that control access.
 void AddSecurityFlags(CLI::App& app, server::ServerOptions* server) {
   app.add_option("--tls-cert", server->tls.certificate,
-                 "certificate of this server, with those it follows from (PEM); read again when it "
-                 "changes");
-  app.add_option("--tls-key", server->tls.key, "its key (PEM)");
+                 "certificate chain of this server (PEM); read again when it changes");
+  app.add_option("--tls-key", server->tls.key, "key of --tls-cert (PEM)");
   app.add_option("--tls-client-ca", server->tls.client_ca,
-                 "clients need a certificate of one of these authorities (PEM)");
+                 "require client certificates from one of these authorities (PEM)");
   app.add_option("--tokens", server->tokens,
-                 "file of those that may call: a line `SHA-256 read` or `SHA-256 admin` for each "
-                 "token; read again when it changes");
-  app.add_flag("--insecure", server->insecure, "allow an address beyond loopback without TLS");
+                 "file of accepted tokens, one line `SHA-256 read` or `SHA-256 admin` per token; "
+                 "read again when it changes");
+  app.add_flag("--insecure", server->insecure, "allow non-loopback addresses without TLS");
 }
 
 }  // namespace
@@ -185,44 +184,41 @@ CommandAction SetupServe(CLI::App& app) {
   app.add_option("--index", flags->indexes, "NAME=IDX, once per index")
       ->required()
       ->check(CheckIndex);
-  app.add_option("--listen", flags->server.listen, "HOST:PORT; port 0 picks one; or unix:PATH")
+  app.add_option("--listen", flags->server.listen,
+                 "address to listen on: HOST:PORT (port 0 picks one) or unix:PATH")
       ->capture_default_str();
   app.add_option("--http", flags->server.http,
-                 "HOST:PORT of /metrics (for Prometheus), /livez and /readyz (default: none)");
+                 "HOST:PORT for /metrics (Prometheus), /livez and /readyz (default: none)");
   AddOpenFlags(app, &flags->server.open);
   app.add_flag("--warm", flags->server.warm,
-               "read what is mapped once, even where it is larger than the memory left");
+               "read all mapped data once, even if it exceeds the free memory");
   app.add_option("--threads", flags->server.threads,
-                 "searches side by side (0: one per core; eight per core where L0 is on nvme, "
-                 "since they wait for it)")
+                 "concurrent searches (0: one per core, or eight per core with L0 on nvme, where "
+                 "they wait)")
       ->check(CLI::Range(0, 4096));
   app.add_option("--queue", flags->server.queue,
-                 "requests that may wait for a thread, the short ones and the long ones each; more "
-                 "are refused, "
-                 "as is what could not be answered by its deadline")
+                 "maximum number of waiting requests, separately for short and long ones; more are "
+                 "refused, as are requests that would miss their deadline")
       ->capture_default_str();
-  app.add_option("--max-batch", flags->server.limits.max_batch, "queries of one request")
+  app.add_option("--max-batch", flags->server.limits.max_batch, "maximum queries per request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--max-k", flags->server.limits.max_k, "neighbours that a query may ask for")
+  app.add_option("--max-k", flags->server.limits.max_k, "maximum neighbors per query")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  AddParsed(
-      app, "--max-work", ParseDuration, &flags->server.most_work,
-      "time of a thread that one request may take, by an estimate from those before it (default: "
-      "60s)");
+  AddParsed(app, "--max-work", ParseDuration, &flags->server.most_work,
+            "maximum thread time of one request, estimated from earlier ones (default: 60s)");
   AddConnectionFlags(app, &flags->server.connections);
-  AddParsed(
-      app, "--drain", ParseDuration, &flags->drain,
-      "on SIGTERM: how long to answer on, with the port closed, while health says NOT_SERVING "
-      "(default: 5s)");
+  AddParsed(app, "--drain", ParseDuration, &flags->drain,
+            "time to keep answering after SIGTERM, with the port closed and health NOT_SERVING "
+            "(default: 5s)");
   AddParsed(app, "--scrub", ParseSize, &flags->server.scrub_bytes_per_second,
-            "bytes a second of what is read in place (mapped, nvme) that are compared with their "
-            "checksums in the background; 0: never (default: 32MiB)");
+            "rate of the background checksum pass over data that is read in place (mapped, nvme), "
+            "in bytes per second; 0: never (default: 32MiB)");
   AddSecurityFlags(app, &flags->server);
   app.parse_complete_callback([flags] {
     for (const std::string& text : flags->indexes)
-      flags->server.indexes.push_back(*server::IndexSpec::Parse(text));  // CheckIndex has seen it
+      flags->server.indexes.push_back(*server::IndexSpec::Parse(text));  // CheckIndex checked it
     if (const absl::Status status = flags->server.Validate(); !status.ok())
       throw CLI::ValidationError(std::string(status.message()));
   });

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "hmann/dial_table.h"
+#include "hmann/param_table.h"
 #include "hmann/tune.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -48,25 +48,22 @@ void Print(const TunedForK& tuned) {
     const TunedSetting& setting = *choice.setting;
     std::cerr << absl::StrFormat(
         "%s: recall %.4f (at least %.4f), %.1f us, 95 of 100 within %.1f us\n",
-        DescribeDials(setting.dials), setting.recall, setting.recall_low, setting.mean_us,
+        DescribeParams(setting.params), setting.recall, setting.recall_low, setting.mean_us,
         setting.p95_us);
   }
   std::cerr << absl::StrFormat(
       "  in flight          %d queries of a thread: %.2f times the QPS of 1\n", entry.in_flight,
       entry.in_flight_gain);
-  for (const Contest& contest : tuned.contests) {
+  for (const Comparison& comparison : tuned.comparisons) {
     std::cerr << absl::StrFormat(
-        "  contest of %-7g %d settings reach it, %d do not; Equation 3.1 dropped %d%s; it is off "
-        "by "
-        "%.0f %% (median); %d more beside the best\n",
-        contest.recall, contest.settings, contest.unable, contest.dropped,
-        contest.upper_dropped ? " (efSearchL0 = 0 is out)" : "", 100 * contest.equation_error,
-        contest.neighbours);
+        "  comparison at %-6g %d settings reach it, %d do not; Equation 3.1 dropped %d%s, median "
+        "error %.0f %%; %d neighbors of the best were tried\n",
+        comparison.recall, comparison.settings, comparison.unable, comparison.dropped,
+        comparison.upper_dropped ? " (efSearchL0 = 0 is out)" : "", 100 * comparison.equation_error,
+        comparison.neighbors);
   }
   std::cerr << absl::StrFormat(
-      "  Equation 3.1       T_fast %.1f ns, T_slow %.1f ns, codes %.1f and %.1f ns; a setting "
-      "beside "
-      "itself %.3f; %s\n",
+      "  Equation 3.1       T_fast %.1f ns, T_slow %.1f ns, codes %.1f and %.1f ns; A/A %.3f; %s\n",
       tuned.equation.fast_ns, tuned.equation.slow_ns, tuned.equation.gathered_ns,
       tuned.equation.by_cell_ns, tuned.same_again, tuned.others.Describe());
 }
@@ -111,48 +108,52 @@ std::string CheckDuration(const std::string& text) {
 CommandAction SetupTune(CLI::App& app) {
   auto flags = std::make_shared<TuneFlags>();
   TuneOptions* tune = &flags->tune;
-  app.add_option("INDEX", tune->index, "index file; the table is written beside it, as INDEX.tuned")
+  app.add_option("INDEX", tune->index,
+                 "index file; the tuned table is written next to it, as INDEX.tuned")
       ->required();
-  CLI::Option* queries = app.add_option(
-      "--queries", tune->queries,
-      "vector file to learn from: your queries (default: vectors of the index, each left out)");
-  app.add_option("--groundtruth", tune->groundtruth, "their exact neighbours (default: found)")
+  CLI::Option* queries = app.add_option("--queries", tune->queries,
+                                        "vector file of your queries to learn from (default: "
+                                        "vectors of the index, each left out in turn)");
+  app.add_option("--groundtruth", tune->groundtruth,
+                 "exact neighbors of --queries (default: computed)")
       ->needs(queries);
-  app.add_option("--k", tune->k, "neighbours per query, as 1,10,100")
+  app.add_option("--k", tune->k, "neighbors per query, as 1,10,100")
       ->delimiter(',')
       ->check(CLI::Range(1u, kMaxEf))
       ->capture_default_str();
   app.add_option("--recall", flags->recalls,
-                 "recalls to find the fastest dials for, as 0.9,0.95; the table answers others too")
+                 "target recalls, as 0.9,0.95, for which to find the fastest parameters; the tuned "
+                 "table also answers other targets")
       ->delimiter(',')
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_option("--latency", flags->latencies, "targets of mean time, as 200us,1ms")
+  app.add_option("--latency", flags->latencies, "target mean times, as 200us,1ms")
       ->delimiter(',')
       ->check(CheckDuration);
-  app.add_option("--learn", tune->learn,
-                 "queries to learn from, at most (default: enough for the k, 1,500 to 20,000)")
+  app.add_option(
+         "--learn", tune->learn,
+         "maximum number of queries to learn from (default: enough for the k, 1,500 to 20,000)")
       ->check(CLI::Range(1, 1 << 24));
   app.add_option("--query-threads", tune->most_query_threads,
-                 "most threads of one query (default: the usable cores)")
+                 "maximum threads per query (default: the usable cores)")
       ->check(CLI::Range(1, 64));
   AddOpenFlags(app, &tune->open);
   app.remove_option(app.get_option("--slow"));
   flags->slow = {tune->open.slow};
-  app.add_option("--slow", flags->slow,
-                 "tiers of L0, one after the other: mapped, dram, numa:N, dax:PATH, nvme, "
-                 "emulated:lat=300ns")
+  app.add_option(
+         "--slow", flags->slow,
+         "tiers of L0 to tune in turn: mapped, dram, numa:N, dax:PATH, nvme, emulated:lat=300ns")
       ->capture_default_str();
   app.remove_option(app.get_option("--sq"));
   app.add_option("--sq", flags->sq,
-                 "bits of scalar codes, one after the other, as 0,4,8: the fastest is what the "
-                 "index is opened with from then on, where --sq is not said")
+                 "bits of scalar codes to tune in turn, as 0,4,8; the index is then opened with "
+                 "the fastest, unless --sq is given")
       ->delimiter(',')
       ->check(CLI::IsMember({0, 4, 8}))
       ->capture_default_str();
   app.add_flag("--accept-noise", tune->accept_noise,
-               "store times though other programs or virtual machines took the CPU meanwhile");
-  app.add_flag("--json", flags->json, "report as one JSON object on stdout");
+               "store times even if other programs or virtual machines used the CPU meanwhile");
+  app.add_flag("--json", flags->json, "print the report as one JSON object on stdout");
   return [flags] { return Tune(*flags); };
 }
 

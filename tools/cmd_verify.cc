@@ -21,7 +21,7 @@ struct VerifyFlags {
 CommandAction SetupVerify(CLI::App& app) {
   auto flags = std::make_shared<VerifyFlags>();
   app.add_option("INDEX", flags->index, "index file")->required();
-  app.add_flag("--json", flags->json, "one JSON object on stdout");
+  app.add_flag("--json", flags->json, "print one JSON object on stdout");
   return [flags]() -> absl::Status {
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
     Progress progress;

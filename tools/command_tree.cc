@@ -18,8 +18,8 @@ std::vector<CLI::App*> Subcommands(CLI::App* command) {
   return command->get_subcommands([](CLI::App* sub) { return !sub->get_group().empty(); });
 }
 
-/// Calls visit(command, path) for `command` and all below it, parents first; path is
-/// {"hmann", "data", "fetch"}.
+/// Calls visit(command, path) for `command` and its subcommands, parents first. `path` is
+/// e.g. {"hmann", "data", "fetch"}.
 void VisitCommands(CLI::App* command, std::vector<std::string> path,
                    const std::function<void(CLI::App*, const std::vector<std::string>&)>& visit) {
   path.push_back(command->get_name());
@@ -27,7 +27,7 @@ void VisitCommands(CLI::App* command, std::vector<std::string> path,
   for (CLI::App* sub : Subcommands(command)) VisitCommands(sub, path, visit);
 }
 
-/// Text as troff takes it literally: no escapes, no control line.
+/// Escapes text so that troff takes it literally.
 std::string Plain(const std::string& text) {
   const std::string escaped =
       absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}, {"\n.", "\n\\&."}});
@@ -65,7 +65,7 @@ std::string Page(CLI::App* command, const std::vector<std::string>& path) {
       page, ".SH EXIT STATUS\n0 done, 1 the work failed (the error says why), 2 wrong usage.\n");
 }
 
-/// "--k --ef-l1 fetch": what may follow a command.
+/// The words that may follow a command, e.g. "--k --ef-l1 fetch".
 std::string WordsAfter(CLI::App* command) {
   std::vector<std::string> words;
   for (const CLI::App* sub : Subcommands(command)) words.push_back(sub->get_name());

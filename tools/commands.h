@@ -7,16 +7,16 @@
 
 namespace hmann::tools {
 
-/// The work of a command, run after its options are parsed. Not OK: exit code 1 with the
-/// message on stderr; wrong usage is CLI11's (exit 2).
+/// The work of a command, run after its options are parsed. A failure gives exit code 1
+/// with the message on stderr. CLI11 handles wrong usage (exit 2).
 using CommandAction = std::function<absl::Status()>;
 
-/// Declares a command's options on `app` (a subcommand, description included) and returns
-/// what it does. Options live in a struct that the action shares.
+/// A command. `setup` declares its options on `app` (a subcommand, description included)
+/// and returns its action. The options live in a struct that the action shares.
 struct Command {
   const char* name;
   const char* summary;
-  const char* example;  ///< one line that runs in the root of a clone after ./dev demo
+  const char* example;  ///< one line; runs in a clone after ./dev demo
   CommandAction (*setup)(CLI::App& app);
 };
 

@@ -3,12 +3,14 @@
 namespace hmann::tools {
 
 void AddConnectFlags(CLI::App& app, client::ConnectOptions* connect) {
-  app.add_flag("--tls", connect->tls, "encrypt; believe the certificates that this system does");
-  app.add_option("--ca", connect->ca_file, "encrypt; believe the certificates in this file (PEM)");
+  app.add_flag("--tls", connect->tls, "encrypt, and trust the certificates of this system");
+  app.add_option("--ca", connect->ca_file,
+                 "encrypt, and trust the certificates in this file (PEM)");
   auto* certificate =
       app.add_option("--cert", connect->certificate_file, "this client's certificate (PEM)");
   certificate->needs(
-      app.add_option("--key", connect->key_file, "its key (PEM)")->needs(certificate));
+      app.add_option("--key", connect->key_file, "key of this client's certificate (PEM)")
+          ->needs(certificate));
   app.add_option("--token", connect->token_file, "file with this client's token");
 }
 

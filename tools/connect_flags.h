@@ -5,7 +5,7 @@
 
 namespace hmann::tools {
 
-/// What a command that talks to a server shows it, and believes of it.
+/// Declares the TLS and token options of a command that connects to a server.
 void AddConnectFlags(CLI::App& app, client::ConnectOptions* connect);
 
 }  // namespace hmann::tools

@@ -6,15 +6,17 @@
 namespace hmann::tools {
 
 void AddConnectionFlags(CLI::App& app, server::ConnectionLimits* limits) {
-  app.add_option("--max-connections", limits->connections, "connections at once; more are closed")
+  app.add_option("--max-connections", limits->connections,
+                 "maximum number of open connections; more are closed")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--max-connections-per-peer", limits->connections_per_peer,
-                 "of one address (of IPv6: of one /64)")
+                 "maximum number of open connections per address (IPv6: per /64)")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   AddParsed(app, "--connection-age", ParseDuration, &limits->age,
-            "then a connection takes no more calls, and its client makes another (default: 3600s)");
+            "age at which a connection accepts no more calls and its client opens another "
+            "(default: 3600s)");
 }
 
 }  // namespace hmann::tools

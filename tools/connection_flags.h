@@ -5,7 +5,7 @@
 
 namespace hmann::tools {
 
-/// `hmann serve`: what connections may do (connection_flags.cc).
+/// Declares the connection limits of `hmann serve`.
 void AddConnectionFlags(CLI::App& app, server::ConnectionLimits* limits);
 
 }  // namespace hmann::tools

@@ -1,4 +1,4 @@
-/// What the subcommands of `hmann data` share.
+/// Shared code of the `hmann data` subcommands.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "datasets/toolbox/exact_neighbours.h"
+#include "datasets/toolbox/exact_neighbors.h"
 #include "datasets/toolbox/fetch.h"
 #include "datasets/toolbox/generate.h"
 #include "datasets/toolbox/resample.h"
@@ -17,7 +17,7 @@ namespace hmann::tools {
 
 using Json = nlohmann::ordered_json;
 
-/// Options of all the subcommands of `hmann data`.
+/// The options of all `hmann data` subcommands.
 struct DataFlags {
   bool json = false;
   std::string in, out;  // fetch: name and folder; convert, info: files
@@ -27,12 +27,12 @@ struct DataFlags {
   FetchOptions fetch;
   GenerateOptions generate;
   ResampleOptions resample;
-  bool resampled = false;  // generate: of what kind no Shape is
-  std::string from;        // of resample
+  bool resampled = false;  // generate: the kind that no Shape names
+  std::string from;        // for resample
   ExactOptions exact;
 };
 
-/// A short report: JSON on stdout or "key: value" lines on stderr.
+/// Prints a short report: JSON on stdout or "key: value" lines on stderr.
 absl::Status Print(const DataFlags& flags, const Json& report);
 
 Json Describe(const VectorFile& file);

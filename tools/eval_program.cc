@@ -30,7 +30,7 @@ absl::StatusOr<std::string> FindEvalProgram() {
                   "or build hmann-eval (./dev build hmann-eval)");
 }
 
-/// As exec and spawn take them; points into `path` and `arguments`.
+/// The argument vector for exec and spawn; it points into `path` and `arguments`.
 std::vector<char*> Words(const std::string& path, const std::vector<std::string>& arguments) {
   std::vector<char*> words = {const_cast<char*>(path.c_str())};
   for (const std::string& argument : arguments)

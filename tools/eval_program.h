@@ -1,5 +1,5 @@
-/// hmann-eval, the program behind `hmann eval`: ../libexec/hmann/hmann-eval from the
-/// folder of the running program, as built and as installed.
+/// hmann-eval, the program behind `hmann eval`. It lies at ../libexec/hmann/hmann-eval,
+/// relative to the folder of the running program, both as built and as installed.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace hmann::tools {
 
-/// This process becomes hmann-eval with `arguments`; returns only the error: NOT_FOUND,
-/// which names the path and says what to install, or why it cannot run.
+/// Replaces this process with hmann-eval and `arguments`. Returns only on an error:
+/// NOT_FOUND, which names the path and says what to install, or the reason why it cannot
+/// run.
 absl::Status BecomeEvalProgram(const std::vector<std::string>& arguments);
 
-/// Runs it to its end, on this program's stdout and stderr. Errors: as above; INTERNAL
-/// when it exits with another code than 0.
+/// Runs hmann-eval to its end, on this program's stdout and stderr. Errors: as above;
+/// INTERNAL when it exits with a code other than 0.
 absl::Status RunEvalProgram(const std::vector<std::string>& arguments);
 
 }  // namespace hmann::tools

@@ -15,14 +15,14 @@
 namespace hmann::tools {
 namespace {
 
-// Nothing below may allocate or lock: it runs in a handler.
+// Nothing below may allocate or lock, because it runs in a signal handler.
 
 void Say(std::string_view text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-/// Whether a line of /proc/self/maps ("begin-end rights offset device inode   path") is
-/// of the mapping that `address` is in; if so, says its path.
+/// If a line of /proc/self/maps ("begin-end rights offset device inode   path") describes
+/// the mapping that holds `address`, prints its path and returns true.
 bool SayPathIn(std::string_view line, std::uintptr_t address) {
   std::uintptr_t begin = 0, end = 0;
   const char* const last = line.data() + line.size();
@@ -56,7 +56,7 @@ void SayPathAt(std::uintptr_t address) {
 }
 
 void OnBus(int, siginfo_t* info, void*) {
-  // Of threads whose reads fail at once the first speaks, and ends the others.
+  // If several threads fail at once, the first reports and ends the others.
   static std::atomic<bool> taken{false};
   while (taken.exchange(true)) ::pause();
   Say("hmann: ");

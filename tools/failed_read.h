@@ -2,9 +2,10 @@
 
 namespace hmann::tools {
 
-/// From now on a read of a mapped file that fails (SIGBUS: its device failed, or somebody
-/// made it shorter) ends the process with a line on stderr that names the file, and exit
-/// code 1, instead of the system's "Bus error". Files under work are left as by kill -9.
+/// Handles reads of a mapped file that fail (SIGBUS: its device failed, or another
+/// process truncated it). From now on such a read ends the process with exit code 1 and a
+/// line on stderr that names the file, instead of "Bus error". Files that are being
+/// written are left behind, as by kill -9.
 void NameFailedReads();
 
 }  // namespace hmann::tools

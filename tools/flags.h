@@ -1,5 +1,5 @@
-/// Conversions from text on the command line to the engine's own types; a text that does
-/// not parse is wrong usage (exit 2).
+/// Conversions from command-line text to the engine's own types. Text that does not parse
+/// is wrong usage (exit 2).
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace hmann::tools {
 
-/// `--option TEXT` parsed by one of the engine's parsers (ParseSize, ParseMetric, ...)
-/// and handed to `store`.
+/// Declares `--option TEXT`. One of the engine's parsers (ParseSize, ParseMetric, ...)
+/// reads it, and `store` receives the result.
 template <typename T>
 CLI::Option* AddParsed(CLI::App& app, const std::string& name,
                        absl::StatusOr<T> (*parse)(std::string_view),
@@ -30,7 +30,7 @@ CLI::Option* AddParsed(CLI::App& app, const std::string& name,
       description);
 }
 
-/// Likewise, and assigned to `place`.
+/// The same, assigning the result to `place`.
 template <typename T, typename Place>
 CLI::Option* AddParsed(CLI::App& app, const std::string& name,
                        absl::StatusOr<T> (*parse)(std::string_view), Place* place,

@@ -14,7 +14,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler stores
 void OnSignal(int) {
   const int saved = errno;
   interrupted.store(true);
-  static constexpr char kNote[] = "\nhmann: stopping; once more ends it at once\n";
+  static constexpr char kNote[] = "\nhmann: stopping; interrupt again to end it at once\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kNote, sizeof kNote - 1);
   errno = saved;
 }

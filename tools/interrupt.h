@@ -4,8 +4,8 @@
 
 namespace hmann::tools {
 
-/// From now on the first SIGINT or SIGTERM sets the flag that is returned (and says so on
-/// stderr) instead of ending the process; the second ends it. Call once, from the main
+/// Catches SIGINT and SIGTERM. The first signal sets the returned flag and says so on
+/// stderr, instead of ending the process. The second ends it. Call once, from the main
 /// thread. The flag lives as long as the process.
 const std::atomic<bool>* CancelOnInterrupt();
 

@@ -21,17 +21,17 @@ void AddOpenFlags(CLI::App& app, OpenOptions* open) {
   AddParsed(
       app, "--cache", ParseCachePolicy, &open->cache,
       "cache of slow records in fast memory: none (default), static (by degree), dynamic (by use)");
-  AddParsed(app, "--cache-size", ParseSize, &open->cache_bytes, "bytes of that cache, as 256MiB");
+  AddParsed(app, "--cache-size", ParseSize, &open->cache_bytes, "size of that cache, as 256MiB");
   AddParsed(app, "--migration", ParseSize, &open->migration_bytes,
-            "bytes of each searching thread for reads from nvme (default 16MiB)");
+            "bytes per search thread for reads from nvme (default 16MiB)");
   app.add_option("--helpers", open->helper_threads, "threads that copy ahead for --prefetch helper")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
   app.add_option_function<std::uint32_t>(
          "--sq", [open](const std::uint32_t& bits) { open->sq_bits = bits; },
-         "scalar quantisation: walk by codes of so many bits a component (8 or 4; 0: none), made "
-         "at opening, in fast memory, and rank by exact distances (default: what is fastest of "
-         "those that `hmann tune --sq` has tuned, or none)")
+         "scalar quantization: search with codes of 8 or 4 bits per component (0: none), made when "
+         "the index is opened and kept in fast memory, and rank by exact distances (default: the "
+         "fastest setting that `hmann tune --sq` has tuned, or none)")
       ->check(CLI::IsMember({0, 4, 8}));
 }
 

@@ -18,7 +18,7 @@
 #include "index/base/clock.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
-#include "index/dials/dials_json.h"
+#include "index/params/params_json.h"
 #include "tools/print.h"
 
 namespace hmann::tools {
@@ -31,7 +31,7 @@ absl::Status InFront(const absl::Status& status, absl::string_view words) {
   return absl::Status(status.code(), absl::StrCat(words, status.message()));
 }
 
-/// Three digits behind the point are all that a microsecond figure carries.
+/// A microsecond figure carries no more than three decimals.
 double Rounded(double value) { return RoundToDecimals(value, 3); }
 
 struct Columns {
@@ -39,11 +39,11 @@ struct Columns {
   std::vector<float> distances;
 };
 
-Columns Split(const std::vector<Neighbour>& answer) {
+Columns Split(const std::vector<Neighbor>& answer) {
   Columns columns;
-  for (const Neighbour& neighbour : answer) {
-    columns.labels.push_back(neighbour.label);
-    columns.distances.push_back(neighbour.distance);
+  for (const Neighbor& neighbor : answer) {
+    columns.labels.push_back(neighbor.label);
+    columns.distances.push_back(neighbor.distance);
   }
   return columns;
 }
@@ -51,14 +51,14 @@ Columns Split(const std::vector<Neighbour>& answer) {
 absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth,
                        nlohmann::ordered_json* figures) {
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(groundtruth));
-  HMANN_RETURN_IF_ERROR(InFront(CheckTruthCovers(truth, run.answers.size(), run.dials.k),
+  HMANN_RETURN_IF_ERROR(InFront(CheckTruthCovers(truth, run.answers.size(), run.params.k),
                                 absl::StrCat(groundtruth, ": ")));
   std::vector<double> per_query;
   for (std::size_t i = 0; i < run.answers.size(); ++i) {
     const Columns answer = Split(run.answers[i]);
-    per_query.push_back(RecallAtK(truth, i, run.dials.k, answer.labels, answer.distances));
+    per_query.push_back(RecallAtK(truth, i, run.params.k, answer.labels, answer.distances));
   }
-  const RecallSummary recall = SummariseRecall(std::move(per_query));
+  const RecallSummary recall = SummarizeRecall(std::move(per_query));
   (*figures)["recall"] = recall.mean;
   (*figures)["recall_p05"] = recall.p05;
   return absl::OkStatus();
@@ -86,7 +86,7 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
   std::mutex mutex;
   absl::Status first_error;
   const auto work = [&](int thread) {
-    std::vector<Neighbour> answer;
+    std::vector<Neighbor> answer;
     for (std::uint64_t i = next++; i < count; i = next++) {
       const auto start = Clock::now();
       const absl::Status status = answer_one(thread, i, &answer);
@@ -109,10 +109,10 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
   return first_error;
 }
 
-absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run,
+absl::StatusOr<nlohmann::ordered_json> Summarize(const QueryRun& run,
                                                  const std::string& groundtruth) {
   const auto queries = static_cast<double>(std::max<std::size_t>(run.answers.size(), 1));
-  nlohmann::ordered_json figures = {{"queries", run.answers.size()}, {"k", run.dials.k}};
+  nlohmann::ordered_json figures = {{"queries", run.answers.size()}, {"k", run.params.k}};
   if (!groundtruth.empty()) HMANN_RETURN_IF_ERROR(AddRecall(run, groundtruth, &figures));
   std::vector<std::uint64_t> sorted = run.latency_ns;
   std::sort(sorted.begin(), sorted.end());
@@ -126,7 +126,7 @@ absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run,
         sorted.empty() ? 0.0 : Rounded(static_cast<double>(Percentile(sorted, share)) / 1000);
   }
   figures["threads"] = run.threads;
-  figures.update(ToJson(run.dials));
+  figures.update(ToJson(run.params));
   AddPromise(run, &figures);
   figures["simd"] = run.simd;
   if (run.in_flight > 1) figures["in_flight"] = run.in_flight;
@@ -150,8 +150,8 @@ void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
 absl::Status WriteAnswers(const QueryRun& run, const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(
       AnswerWriter writer,
-      AnswerWriter::Create(path, static_cast<std::uint32_t>(run.answers.size()), run.dials.k));
-  for (const std::vector<Neighbour>& answer : run.answers) {
+      AnswerWriter::Create(path, static_cast<std::uint32_t>(run.answers.size()), run.params.k));
+  for (const std::vector<Neighbor>& answer : run.answers) {
     const Columns columns = Split(answer);
     HMANN_RETURN_IF_ERROR(writer.Append(columns.labels, columns.distances));
   }
@@ -167,7 +167,7 @@ absl::Status CheckGroundTruth(const QueryFlags& flags, std::uint64_t queries) {
 
 absl::Status Report(const QueryRun& run, const QueryFlags& flags) {
   if (!flags.out.empty()) HMANN_RETURN_IF_ERROR(WriteAnswers(run, flags.out));
-  HMANN_ASSIGN_OR_RETURN(const nlohmann::ordered_json figures, Summarise(run, flags.groundtruth));
+  HMANN_ASSIGN_OR_RETURN(const nlohmann::ordered_json figures, Summarize(run, flags.groundtruth));
   if (flags.json) return PrintJson(figures);
   PrintFigures(figures, std::cerr);
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-/// What `hmann search` and `hmann query` share: their options, the loop that runs queries
-/// side by side, and the report on them.
+/// Shared code of `hmann search` and `hmann query`: their options, the loop that runs
+/// queries concurrently, and the report.
 #pragma once
 
 #include <cstdint>
@@ -14,81 +14,82 @@
 #include "absl/status/statusor.h"
 #include "hmann/answer.h"
 #include "hmann/counters.h"
-#include "hmann/dials.h"
-#include "hmann/search_options.h"
+#include "hmann/resolved_params.h"
+#include "hmann/search_params.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann::tools {
 
-/// Options that both commands have, as parsed.
+/// The parsed options that both commands share.
 struct QueryFlags {
   std::string queries;      ///< vector file
   std::string groundtruth;  ///< optional
   std::string out;          ///< optional: .ibin, .gt or .jsonl
-  SearchOptions search;
+  SearchParams search;
   std::uint64_t rows = 0;  ///< first queries only; 0: all
-  int threads = 1;         ///< queries side by side
+  int threads = 1;         ///< concurrent queries
   bool json = false;
 };
 
-/// Declares targets, and the dials that they take the place of, on `app`; `search` must
-/// outlive it.
-void AddDials(CLI::App& app, SearchOptions* search);
+/// Declares targets and search parameters on `app`. A target excludes the parameters that
+/// it chooses. `search` must outlive `app`.
+void AddParams(CLI::App& app, SearchParams* search);
 
-/// Declares --queries --k, targets and dials, --threads --groundtruth --out --rows --json
-/// on `app`; `flags` must outlive it. Checks the suffix of --out while parsing, so that
-/// no work is done for an answer that cannot be written.
+/// Declares --queries --k, targets and search parameters, --threads --groundtruth --out
+/// --rows --json on `app`. `flags` must outlive `app`. The suffix of --out is checked
+/// while parsing, so that no work is wasted on answers that cannot be written.
 void AddQueryFlags(CLI::App& app, QueryFlags* flags);
 
-/// What the tuned table predicts for a target.
+/// The prediction of the tuned table for a target.
 struct Predicted {
   double recall = 0;              ///< mean over the learning queries
-  std::optional<double> mean_us;  ///< one query at a time, in the engine; absent: not measured
+  std::optional<double> mean_us;  ///< single query in the engine; absent: not measured
 };
 
-/// The answers to a file of queries, and what they took.
+/// The answers to a file of queries, and their cost.
 struct QueryRun {
-  Dials dials;                             ///< what really ran
-  SearchOptions asked;                     ///< what was said of it: a target
-  std::optional<Predicted> predicted;      ///< absent: the dials were the user's own
-  std::optional<std::uint64_t> cut_short;  ///< answers that a budget ended; absent: there was none
-  std::string simd;  ///< "avx512": who computed the distances (the server's, for `query`)
+  ResolvedParams params;                   ///< the parameters used
+  SearchParams asked;                      ///< the request, e.g. a target
+  std::optional<Predicted> predicted;      ///< absent: the user set the parameters
+  std::optional<std::uint64_t> cut_short;  ///< answers cut by a budget; absent: no budget
+  std::string simd;                        ///< SIMD level, "avx512" (`query`: of server)
   int threads = 1;
-  std::vector<std::vector<Neighbour>> answers;  ///< per query, nearest first
-  std::vector<std::uint64_t> latency_ns;        ///< per query
-  double seconds = 0;                           ///< wall time of the whole run
-  std::uint32_t in_flight = 1;                  ///< queries of one thread under way at once
-  double open_seconds = 0;           ///< from the start to an open index; 0: not measured here
-  double first_answer_seconds = 0;   ///< from the start to the first answer
-  std::optional<Counters> counters;  ///< sum over all queries; absent when nobody counted
+  std::vector<std::vector<Neighbor>> answers;  ///< per query, nearest first
+  std::vector<std::uint64_t> latency_ns;       ///< per query
+  double seconds = 0;                          ///< wall time of the whole run
+  std::uint32_t in_flight = 1;                 ///< queries in flight per thread
+  double open_seconds = 0;                     ///< start to open index; 0: unmeasured
+  double first_answer_seconds = 0;             ///< start to first answer
+  std::optional<Counters> counters;            ///< total; absent: not counted
 };
 
-/// Reads --groundtruth, if given, so that a wrong one is known before the queries run.
-/// Errors: as Summarise.
+/// Checks --groundtruth, if given, so that a wrong file is reported before the queries
+/// run. Errors: as for Summarize.
 absl::Status CheckGroundTruth(const QueryFlags& flags, std::uint64_t queries);
 
-/// Answers query `i` on worker `thread`, in [0, threads): fills `answer`.
+/// Answers query `i` on worker `thread`, in [0, threads), and fills `answer`.
 using AnswerOne =
-    std::function<absl::Status(int thread, std::uint64_t i, std::vector<Neighbour>* answer)>;
+    std::function<absl::Status(int thread, std::uint64_t i, std::vector<Neighbor>* answer)>;
 
-/// Runs `count` queries on `run->threads` threads, each taking the next query not yet
-/// taken, and fills answers, latency_ns and seconds. The first error stops all threads
-/// and is returned, with the query's number in front.
+/// Runs `count` queries on `run->threads` threads and fills answers, latency_ns and
+/// seconds. Each thread takes the next query not yet taken. The first error stops all
+/// threads and is returned, prefixed with the number of its query.
 absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryRun* run);
 
-/// The figures, in the order in which they are printed. Recall is there only with a
-/// ground truth. Errors: of the ground-truth file; INVALID_ARGUMENT when it holds fewer
-/// queries than were run, or fewer than k neighbours.
-absl::StatusOr<nlohmann::ordered_json> Summarise(const QueryRun& run,
+/// The figures, in print order. Recall is included only with a ground truth. Errors:
+/// those of the ground-truth file; INVALID_ARGUMENT when it holds fewer queries than were
+/// run, or fewer than k neighbors.
+absl::StatusOr<nlohmann::ordered_json> Summarize(const QueryRun& run,
                                                  const std::string& groundtruth);
 
-/// The same figures as a table for the eye.
+/// Prints the same figures as a human-readable table.
 void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out);
 
-/// Writes answers by suffix (see datasets/toolbox/answer_writer.h). Whole or not at all.
+/// Writes answers in the format that the suffix names (see
+/// datasets/toolbox/answer_writer.h). The file is written whole or not at all.
 absl::Status WriteAnswers(const QueryRun& run, const std::string& path);
 
-/// All of the above after the run: writes --out, then prints the object on stdout
+/// Performs the steps after the run: writes --out, then prints the object on stdout
 /// (--json) or the table on stderr.
 absl::Status Report(const QueryRun& run, const QueryFlags& flags);
 

@@ -22,13 +22,13 @@ std::string TestPath(const char* name) {
   return absl::StrCat(::testing::TempDir(), "/hmann_report_", ::getpid(), "_", name);
 }
 
-/// 100 queries whose answer to query i is {i, i + 1}, each 1000 (i + 1) ns long.
+/// 100 queries; query i has the answer {i, i + 1} and takes 1000 (i + 1) ns.
 QueryRun HundredQueries() {
   QueryRun run;
-  run.dials.k = 2;
-  run.dials.ef_l1 = 16;
-  run.dials.ef_l0 = 8;
-  run.dials.walk = WalkKind::kBestFirst;
+  run.params.k = 2;
+  run.params.ef_l1 = 16;
+  run.params.ef_l0 = 8;
+  run.params.mode = SearchMode::kGraph;
   run.simd = "scalar";
   run.seconds = 0.5;
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -38,17 +38,17 @@ QueryRun HundredQueries() {
   return run;
 }
 
-TEST(Summarise, NamesAndOrderAreTheSurface) {
+TEST(Summarize, NamesAndOrderAreTheSurface) {
   QueryRun run = HundredQueries();
   run.counters = Counters{.distances_fast = 50, .expanded_l0 = 700};
-  const auto figures = Summarise(run, "");
+  const auto figures = Summarize(run, "");
   ASSERT_TRUE(figures.ok()) << figures.status();
   std::vector<std::string> names;
   for (const auto& [name, value] : figures->items()) names.push_back(name);
   EXPECT_THAT(names, ElementsAre("queries", "k", "qps", "mean_us", "p50_us", "p95_us", "p99_us",
-                                 "threads", "walk", "ef_l1", "ef_l0", "beam_width", "prefetch",
+                                 "threads", "mode", "ef_l1", "ef_l0", "beam_width", "prefetch",
                                  "simd", "distances_fast", "distances_slow", "estimates",
-                                 "slow_reads", "slow_touches", "slow_bytes", "rounds", "migrated",
+                                 "node_reads", "node_accesses", "node_bytes", "hops", "migrated",
                                  "migrated_used", "migrated_late", "io_reads", "io_bytes",
                                  "cache_hits", "expanded_l1", "expanded_l0"));
   EXPECT_EQ((*figures)["queries"], 100);
@@ -57,31 +57,32 @@ TEST(Summarise, NamesAndOrderAreTheSurface) {
   EXPECT_EQ((*figures)["p50_us"], 50.0);
   EXPECT_EQ((*figures)["p95_us"], 95.0);
   EXPECT_EQ((*figures)["p99_us"], 99.0);
-  EXPECT_EQ((*figures)["walk"], "best-first");
+  EXPECT_EQ((*figures)["mode"], "graph");
   EXPECT_EQ((*figures)["distances_fast"], 0.5);
   EXPECT_EQ((*figures)["expanded_l0"], 7.0);
 }
 
-TEST(Summarise, RecallIsAgainstTheFirstKOfTheTruth) {
+TEST(Summarize, RecallIsAgainstTheFirstKOfTheTruth) {
   const std::string path = TestPath("truth.gt");
   GroundTruth truth;
   truth.n = 100;
   truth.k = 3;
   for (std::uint64_t i = 0; i < 100; ++i) {
-    // Ten queries find one of two, the others both; the third column must not count.
+    // Ten queries find one of two neighbors, the others both; the third column must not
+    // count.
     truth.ids.insert(truth.ids.end(), {i, i < 10 ? i + 2000 : i + 1, i + 1000});
     truth.distances.insert(truth.distances.end(), {1.0f, i < 10 ? 1.5f : 2.0f, 3.0f});
   }
   ASSERT_TRUE(WriteGroundTruth(path, truth).ok());
   const QueryRun run = HundredQueries();
-  const auto figures = Summarise(run, path);
+  const auto figures = Summarize(run, path);
   ASSERT_TRUE(figures.ok()) << figures.status();
   EXPECT_DOUBLE_EQ((*figures)["recall"], 0.95);
   EXPECT_DOUBLE_EQ((*figures)["recall_p05"], 0.5);
 
   QueryRun longer = run;
-  longer.dials.k = 4;
-  const auto refused = Summarise(longer, path);
+  longer.params.k = 4;
+  const auto refused = Summarize(longer, path);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr(path));
   std::filesystem::remove(path);
 }
@@ -93,7 +94,7 @@ TEST(RunQueries, EachQueryOnceOnAWorkerOfItsOwn) {
   std::atomic<int> busy[3] = {};
   const auto status = RunQueries(
       1000,
-      [&](int thread, std::uint64_t i, std::vector<Neighbour>* answer) {
+      [&](int thread, std::uint64_t i, std::vector<Neighbor>* answer) {
         EXPECT_EQ(busy[thread].fetch_add(1), 0) << "two queries at once on worker " << thread;
         ++asked[i];
         answer->assign(1, {i, 0.0f});
@@ -116,7 +117,7 @@ TEST(RunQueries, TheFirstErrorStopsAllAndNamesItsQuery) {
   std::atomic<int> asked{0};
   const auto status = RunQueries(
       1'000'000,
-      [&](int, std::uint64_t i, std::vector<Neighbour>*) {
+      [&](int, std::uint64_t i, std::vector<Neighbor>*) {
         ++asked;
         return i == 17 ? absl::InvalidArgumentError("component 3 is NaN") : absl::OkStatus();
       },
@@ -128,9 +129,9 @@ TEST(RunQueries, TheFirstErrorStopsAllAndNamesItsQuery) {
 
 TEST(PrintFigures, HasALineAFigure) {
   std::ostringstream out;
-  PrintFigures(*Summarise(HundredQueries(), ""), out);
+  PrintFigures(*Summarize(HundredQueries(), ""), out);
   EXPECT_THAT(out.str(), HasSubstr("  qps                  200.0\n"));
-  EXPECT_THAT(out.str(), HasSubstr("  walk                 best-first\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  mode                 graph\n"));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Says what may have been meant by a command that does not exist; 2 for main to return.
+/// Suggests a command for an unknown one. Returns 2, for main to return.
 int UnknownCommand(std::span<const Command> commands, std::string_view found) {
   std::string_view nearest;
   std::size_t best = 3;
@@ -56,7 +56,7 @@ int ParseAndRun(std::span<const Command> table, int argc, char** argv) {
   CLI::App app("hmann: search among billions of vectors in two-tier memory (HM-ANN)", "hmann");
   app.set_version_flag("-V,--version", "hmann " HMANN_VERSION);
   app.require_subcommand(0, 1);
-  app.footer("`hmann COMMAND --help` says more, with an example.");
+  app.footer("`hmann COMMAND --help` shows the options and an example.");
   std::vector<CommandAction> actions;
   std::vector<CLI::App*> commands;
   for (const Command& command : table) {
@@ -89,12 +89,11 @@ int ParseAndRun(std::span<const Command> table, int argc, char** argv) {
 
 int RunCommands(std::span<const Command> commands, int argc, char** argv) {
   try {
-    // A full disk under a size limit is an error to report (EFBIG), not a signal to die
-    // of.
+    // A file size limit should give an error to report (EFBIG), not a fatal signal.
     std::signal(SIGXFSZ, SIG_IGN);
     NameFailedReads();
     return ParseAndRun(commands, argc, argv);
-  } catch (const std::exception& error) {  // of libraries; our code throws nothing
+  } catch (const std::exception& error) {  // from libraries; our code throws nothing
     std::cerr << "hmann: " << error.what() << '\n';
     return 1;
   }

@@ -21,25 +21,23 @@
 namespace hmann::client {
 namespace {
 
-/// RESOURCE_EXHAUSTED is not in the list on purpose: a full queue says itself when to
-/// come back.
+/// RESOURCE_EXHAUSTED is deliberately absent: a full queue states when to retry.
 constexpr char kRetryPolicy[] =
     R"({"methodConfig":[{"name":[{"service":"hmann.v1.Search"}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.02s",)"
     R"("maxBackoff":"0.5s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}],)"
     R"("retryThrottling":{"maxTokens":10,"tokenRatio":0.1}})";
 
-/// Errors: INVALID_ARGUMENT for a predicate, which the protocol has no field for.
-absl::Status CheckSendable(const SearchOptions& options) {
+/// Errors: INVALID_ARGUMENT for a predicate, for which the protocol has no field.
+absl::Status CheckSendable(const SearchParams& options) {
   if (options.matches == nullptr) return absl::OkStatus();
   return InvalidArgument(
       "matches: a server cannot be given a predicate; search an index that is "
       "opened here, or leave it out");
 }
 
-/// A request of all but its vectors.
+/// Creates a request without its vectors.
 template <typename Request>
-Request RequestFor(const std::string& index, const SearchOptions& options,
-                   const CallOptions& call) {
+Request RequestFor(const std::string& index, const SearchParams& options, const CallOptions& call) {
   Request request;
   request.set_index(index);
   hmann::ToWire(options, request.mutable_options());
@@ -47,13 +45,13 @@ Request RequestFor(const std::string& index, const SearchOptions& options,
   return request;
 }
 
-/// What the answers to one query and to many have in common.
+/// The fields that single and batch answers share.
 template <typename Found, typename Response>
 auto FoundIn(const Response& response) {
   Found found;
   found.ids.assign(response.ids().begin(), response.ids().end());
   found.distances.assign(response.distances().begin(), response.distances().end());
-  found.dials = DialsFromWire(response.dials());
+  found.params = ResolvedFromWire(response.params());
   if (response.has_counters()) found.counters = hmann::FromWire(response.counters());
   if (response.has_predicted()) {
     found.predicted.emplace();
@@ -69,7 +67,7 @@ auto FoundIn(const Response& response) {
 
 struct Cancellation::State {
   std::mutex mutex;
-  grpc::ClientContext* context = nullptr;  // of the call that runs
+  grpc::ClientContext* context = nullptr;  // of the running call
   bool cancelled = false;
 };
 
@@ -82,7 +80,7 @@ void Cancellation::Cancel() {
   if (state_->context != nullptr) state_->context->TryCancel();
 }
 
-/// While it lives, the cancellation reaches the call.
+/// Connects the cancellation to the call during its lifetime.
 class Cancellation::Attachment {
  public:
   Attachment(Cancellation* cancellation, grpc::ClientContext* context)
@@ -107,8 +105,8 @@ class Client::Impl {
   Impl(const std::shared_ptr<grpc::Channel>& channel, std::string authorization)
       : stub_(v1::Search::NewStub(channel)), authorization_(std::move(authorization)) {}
 
-  /// One unary call, `(stub->*method)(context, request, response)`, with its deadline and
-  /// cancellation.
+  /// Makes one unary call, `(stub->*method)(context, request, response)`, with its
+  /// deadline and cancellation.
   template <typename Request, typename Response>
   absl::Status Call(grpc::Status (v1::Search::Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*),
@@ -151,8 +149,8 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
   }
   HMANN_ASSIGN_OR_RETURN(Credentials credentials, MakeCredentials(address, options));
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(
-      -1);  // the request bounds its reply, and the server has a limit of its own
+  // The request bounds its reply, and the server has its own limit.
+  arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (options.retry) arguments.SetServiceConfigJSON(kRetryPolicy);
@@ -162,7 +160,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
 }
 
 absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query,
-                                      const SearchOptions& options, const CallOptions& call) {
+                                      const SearchParams& options, const CallOptions& call) {
   HMANN_RETURN_IF_ERROR(CheckSendable(options));
   auto request = RequestFor<v1::SearchRequest>(index, options, call);
   v1::SearchResponse response;
@@ -172,7 +170,7 @@ absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& q
 }
 
 absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const Vectors& queries,
-                                                const SearchOptions& options,
+                                                const SearchParams& options,
                                                 const CallOptions& call) {
   HMANN_RETURN_IF_ERROR(CheckSendable(options));
   auto request = RequestFor<v1::SearchBatchRequest>(index, options, call);
@@ -184,9 +182,10 @@ absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const 
   return answer;
 }
 
-/// The call begins with its first message: one without any would look half sent.
+/// The call starts with its first message, because a call without any would look half
+/// sent.
 struct SearchStream::Impl {
-  Impl(Client::Impl* of, const std::string& index, const SearchOptions& options,
+  Impl(Client::Impl* of, const std::string& index, const SearchParams& options,
        const CallOptions& call)
       : client(*of), call(call), sendable(CheckSendable(options)) {
     *request.mutable_search() = RequestFor<v1::SearchRequest>(index, options, call);
@@ -197,7 +196,7 @@ struct SearchStream::Impl {
     messages->Finish();
   }
 
-  /// The sending thread's.
+  /// Called by the sending thread.
   void Begin() {
     if (messages != nullptr) return;
     {
@@ -207,7 +206,7 @@ struct SearchStream::Impl {
     }
     begun.notify_all();
   }
-  /// The receiving thread's.
+  /// Called by the receiving thread.
   Client::Impl::Messages& Await() {
     std::unique_lock lock(mutex);
     begun.wait(lock, [this] { return messages != nullptr; });
@@ -216,8 +215,9 @@ struct SearchStream::Impl {
 
   Client::Impl& client;
   const CallOptions call;
-  const absl::Status sendable;      ///< not OK: nothing is ever sent
-  v1::SearchStreamRequest request;  ///< the first says index and options, for all
+  const absl::Status sendable;  ///< not OK: nothing is ever sent
+  /// The first message carries index and options for all.
+  v1::SearchStreamRequest request;
   grpc::ClientContext context;
   std::optional<Cancellation::Attachment> attachment;
   std::mutex mutex;
@@ -267,7 +267,7 @@ absl::StatusOr<std::optional<StreamedAnswer>> SearchStream::Receive() {
   return StreamedAnswer{response.id(), std::move(status)};
 }
 
-SearchStream Client::OpenStream(const std::string& index, const SearchOptions& options,
+SearchStream Client::OpenStream(const std::string& index, const SearchParams& options,
                                 const CallOptions& call) {
   return SearchStream(std::make_unique<SearchStream::Impl>(impl_.get(), index, options, call));
 }

@@ -9,14 +9,14 @@
 
 namespace hmann::client {
 
-/// What a client shows to a server.
+/// The credentials that a client presents to a server.
 struct Credentials {
   std::shared_ptr<grpc::ChannelCredentials> channel;
-  std::string authorization;  ///< value of that header; empty: none
+  std::string authorization;  ///< value of the authorization header; empty: none
 };
 
-/// Errors: of open(2); INVALID_ARGUMENT for a certificate without its key, and for a
-/// token that would leave this machine unencrypted.
+/// Errors: those of open(2); INVALID_ARGUMENT for a certificate without its key, and for
+/// a token that would leave this machine unencrypted.
 absl::StatusOr<Credentials> MakeCredentials(const std::string& address,
                                             const ConnectOptions& options);
 

@@ -28,7 +28,8 @@ IndexState FromWire(v1::IndexState state) {
   }
 }
 
-/// What a person should know of a detail beyond the message; empty when that says it all.
+/// The human-readable information that a detail adds to the message; empty if there is
+/// none.
 std::string Describe(const google::protobuf::Any& detail) {
   if (google::rpc::ErrorInfo info; detail.UnpackTo(&info)) return info.reason();
   if (google::rpc::RetryInfo retry; detail.UnpackTo(&retry)) {
@@ -123,7 +124,8 @@ absl::Status FromGrpc(const grpc::Status& status) {
       if (std::string text = Describe(detail); !text.empty()) extras.push_back(std::move(text));
     }
   }
-  std::sort(extras.begin(), extras.end());  // reasons, in capitals, first; details come in no order
+  // Reasons, in capitals, come first; details have no order.
+  std::sort(extras.begin(), extras.end());
   std::string message = status.error_message();
   if (!extras.empty()) absl::StrAppend(&message, " [", absl::StrJoin(extras, "; "), "]");
   absl::Status out(static_cast<absl::StatusCode>(status.error_code()), message);

@@ -1,5 +1,5 @@
-/// Between what the client shows and the wire (dials, counters, types: proto/wire.h).
-/// Internal to the client.
+/// Converts between the client's types and the wire (parameters, counters, types:
+/// proto/wire.h). Internal to the client.
 #pragma once
 
 #include "absl/status/status.h"
@@ -15,7 +15,8 @@ void ToWire(const Vectors& vectors, v1::Vectors* wire);
 absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire);
 IndexSummary FromWire(const v1::IndexSummary& wire);
 
-/// The code unchanged; details in brackets behind the message and as payloads.
+/// Keeps the code. The details follow the message in brackets and are attached as
+/// payloads.
 absl::Status FromGrpc(const grpc::Status& status);
 
 }  // namespace hmann::client

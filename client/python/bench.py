@@ -24,15 +24,15 @@ import hmann
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SAMPLE = SOURCE / "datasets" / "sample"
 K, BATCH = 10, 1000
-DIALS = {"walk": "quantised", "ef_l1": 32, "ef_l0": 48, "beam_width": 8, "nprobe": 16}
+DIALS = {"mode": "quantized", "ef_l1": 32, "ef_l0": 48, "beam_width": 8, "nprobe": 16}
 
 
 def program(options, index, queries, *more):
     """The JSON object of `hmann search`."""
-    dials = [x for name, value in DIALS.items() for x in (f"--{name.replace('_', '-')}", value)]
+    params = [x for name, value in DIALS.items() for x in (f"--{name.replace('_', '-')}", value)]
     command = [options.program, "search", index, "--queries", queries, "--k", K, "--json"]
     done = subprocess.run(
-        [str(part) for part in [*command, "--slow", "dram", *dials, *more]],
+        [str(part) for part in [*command, "--slow", "dram", *params, *more]],
         capture_output=True, check=True,
     )  # fmt: skip
     return json.loads(done.stdout)

@@ -66,7 +66,7 @@ SCRATCH.mkdir(parents=True, exist_ok=True)
 setup(
     name="hmann",
     version=version(),
-    description="Nearest-neighbour search among more vectors than fast memory holds (HM-ANN)",
+    description="Nearest-neighbor search among more vectors than fast memory holds (HM-ANN)",
     python_requires=">=3.9",
     packages=["hmann"],
     install_requires=["numpy"],

@@ -15,7 +15,7 @@
 
 namespace hmann {
 
-/// A folder of this test and process alone, removed with its content at the end.
+/// A folder for this test and process alone, removed with its content at the end.
 class TempFolder {
  public:
   TempFolder() {
@@ -48,7 +48,7 @@ inline std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// The bytes of values, one behind the other.
+/// Returns the bytes of values, one behind the other.
 template <typename... T>
 std::string Bytes(const T&... values) {
   std::string out;

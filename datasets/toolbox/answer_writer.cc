@@ -50,7 +50,7 @@ absl::Status AnswerWriter::Append(std::span<const std::uint64_t> labels,
     }
   }
   for (std::uint32_t j = 0; j < k_; ++j) {
-    const auto id = static_cast<std::uint32_t>(j < labels.size() ? labels[j] : kNoNeighbour);
+    const auto id = static_cast<std::uint32_t>(j < labels.size() ? labels[j] : kNoNeighbor);
     HMANN_RETURN_IF_ERROR(file_.Append(&id, 4));
     if (format_ == Format::kIdsAndDistances) {
       distances_.push_back(j < distances.size() ? distances[j]

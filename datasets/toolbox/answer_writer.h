@@ -11,22 +11,22 @@
 
 namespace hmann {
 
-/// Errors: INVALID_ARGUMENT when `path` ends in neither .ibin nor .gt nor .jsonl.
+/// Errors: INVALID_ARGUMENT if `path` ends in neither .ibin nor .gt nor .jsonl.
 absl::Status CheckAnswerSuffix(const std::string& path);
 
-/// Writes the answers to n queries, by suffix: `.ibin` u32 n, u32 k, ids; `.gt` distances
-/// behind the ids; `.jsonl` one object {"query", "ids", "distances"} a line. In the first
-/// two a query with fewer than k answers is filled up with id -1 and distance +Inf. The
-/// file appears whole or not at all. Move-only.
+/// Writes the answers to n queries, by suffix. `.ibin`: u32 n, u32 k, ids. `.gt`: the
+/// same, with distances behind the ids. `.jsonl`: one object {"query", "ids",
+/// "distances"} per line. The first two pad a query of fewer than k answers with id -1
+/// and distance +Inf. The file appears whole or not at all. Move-only.
 class AnswerWriter {
  public:
   /// Errors: as CheckAnswerSuffix and AtomicFile.
   static absl::StatusOr<AnswerWriter> Create(const std::string& path, std::uint32_t n,
                                              std::uint32_t k);
 
-  /// The answers to the next query, nearest first: at most k labels and as many
+  /// Appends the answers to the next query, nearest first: at most k labels and as many
   /// distances. Errors: INVALID_ARGUMENT for a label that .ibin (31 bits) or .gt (32
-  /// bits) cannot hold: .jsonl can.
+  /// bits) cannot hold; .jsonl holds any.
   absl::Status Append(std::span<const std::uint64_t> labels, std::span<const float> distances);
 
   /// Requires n calls of Append.

@@ -26,7 +26,7 @@ absl::Status Damaged(const std::string& path, archive* reader) {
   return DataLoss(path, ": damaged archive: ", detail == nullptr ? "unknown" : detail);
 }
 
-/// True if `name` is relative and every part of it is a plain name.
+/// Returns true if `name` is relative and every part of it is a plain name.
 bool StaysInside(std::string_view name) {
   if (name.empty() || name.front() == '/') return false;
   while (!name.empty()) {
@@ -37,7 +37,7 @@ bool StaysInside(std::string_view name) {
   return true;
 }
 
-/// Makes the folders above folder/name, refusing to pass through a symbolic link.
+/// Makes the folders above folder/name and refuses to pass through a symbolic link.
 absl::Status MakeFolders(const std::string& folder, const std::string& name) {
   for (std::size_t slash = name.find('/'); slash != std::string::npos;
        slash = name.find('/', slash + 1)) {

@@ -10,13 +10,13 @@
 
 namespace hmann {
 
-/// Unpacks the regular files of an archive (.tar.gz and whatever else libarchive reads)
-/// into `folder`; each appears whole or not at all. Returns their paths relative to
-/// `folder`, in the archive's order.
+/// Unpacks the regular files of an archive (.tar.gz and other formats of libarchive) into
+/// `folder`; each appears whole or not at all. Returns their paths relative to `folder`,
+/// in the archive's order.
 ///
 /// Errors: INVALID_ARGUMENT for a path that is absolute or leads out of `folder`, for a
-/// link or device, when more than `most_bytes` come out; DATA_LOSS for a damaged archive;
-/// as open(2) and AtomicFile. What was unpacked before the error stays.
+/// link or device, or if more than `most_bytes` come out; DATA_LOSS for a damaged
+/// archive; as open(2) and AtomicFile. Files unpacked before the error stay.
 absl::StatusOr<std::vector<std::string>> UnpackArchive(const std::string& path,
                                                        const std::string& folder,
                                                        std::uint64_t most_bytes,

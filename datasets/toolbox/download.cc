@@ -38,12 +38,12 @@ struct FileDescriptor {
   }
 };
 
-/// 0: not known beforehand.
+/// 0: unknown beforehand.
 std::uint64_t BytesWanted(const DownloadRequest& request) {
   return request.wanted_bytes != 0 ? request.wanted_bytes : request.total_bytes;
 }
 
-/// Of the last answer, after redirects; empty: there is none.
+/// A header of the last answer, after redirects; empty: there is none.
 std::string HeaderOf(CURL* curl, const char* name) {
   curl_header* found = nullptr;
   return curl_easy_header(curl, name, 0, CURLH_HEADER, -1, &found) == CURLHE_OK ? found->value : "";
@@ -59,7 +59,7 @@ struct Transfer {
   std::uint64_t received = 0;  ///< bytes of this answer
   bool headers_checked = false;
   bool complete = false;    ///< all wanted bytes are there; the rest of the answer is refused
-  absl::Status error = {};  ///< why we refused the answer
+  absl::Status error = {};  ///< reason for refusing the answer
 
   absl::Status CheckHeaders();
   absl::Status Take(const char* data, std::size_t bytes);
@@ -70,7 +70,7 @@ absl::Status SizeError(const DownloadRequest& request, std::uint64_t found) {
                             request.total_bytes, " expected");
 }
 
-/// Decides, before the first byte is taken, where the answer's bytes belong.
+/// Decides, before accepting the first byte, where the answer's bytes belong.
 absl::Status Transfer::CheckHeaders() {
   headers_checked = true;
   long code = 0;
@@ -97,8 +97,7 @@ absl::Status Transfer::CheckHeaders() {
     return absl::OkStatus();
   }
   const bool http = absl::StartsWithIgnoreCase(request->url, "http");
-  if (http &&
-      have > 0) {  // the whole file from its start: it has changed, or the server knows no ranges
+  if (http && have > 0) {  // sends the whole file: it has changed, or the server has no ranges
     if (::ftruncate(fd, 0) != 0) return ErrnoError(errno, "truncate", request->path);
     have = 0;
   }
@@ -136,7 +135,7 @@ std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* user) 
   return transfer->error.ok() && !transfer->complete ? size * count : CURL_WRITEFUNC_ERROR;
 }
 
-/// What says that later bytes belong to the same file; empty: nothing does.
+/// The validator that ties later bytes to the same file; empty: there is none.
 std::string ValidatorOf(CURL* curl) {
   const std::string etag = HeaderOf(curl, "etag");
   return etag.empty() || absl::StartsWith(etag, "W/") ? HeaderOf(curl, "last-modified") : etag;
@@ -164,13 +163,13 @@ absl::Status HttpError(const DownloadRequest& request, long code) {
 using CurlHandle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
 using CurlList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
 
-/// What the server said of the bytes in `path` when they came.
+/// Reads what the server said of the bytes in `path` when they came.
 std::string ReadValidator(const std::string& path) {
   const auto text = ReadTextFile(path + ".from", kMostValidatorBytes);
   return text.ok() ? *text : std::string();
 }
 
-/// One request for the bytes from transfer->have on.
+/// Makes one request for the bytes from transfer->have on.
 absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   const CurlHandle curl(curl_easy_init(), curl_easy_cleanup);
   if (curl == nullptr) return ResourceExhausted("libcurl cannot be started");
@@ -178,7 +177,7 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   const std::string validator = transfer->have > 0 ? ReadValidator(request.path) : "";
   const bool http = absl::StartsWithIgnoreCase(request.url, "http");
   if (http && transfer->have > 0 &&
-      validator.empty()) {  // nothing says that the rest would belong to these bytes
+      validator.empty()) {  // nothing proves that the rest belongs to these bytes
     if (::ftruncate(transfer->fd, 0) != 0) return ErrnoError(errno, "truncate", request.path);
     transfer->have = 0;
   }
@@ -211,7 +210,7 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   long http_code = 0;
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &http_code);
   if (!transfer->error.ok()) return transfer->error;
-  // The bytes that came, be it all of them, belong to what the server named.
+  // The received bytes, even if they are all, belong to the file that the server named.
   if (const std::string came = ValidatorOf(curl.get());
       http && transfer->received > 0 && came != validator) {
     HMANN_RETURN_IF_ERROR(WriteTextFile(request.path + ".from", came));
@@ -219,7 +218,7 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   if (transfer->complete) return absl::OkStatus();
   if (http_code == 416 && transfer->have > 0 &&
       HeaderOf(curl.get(), "content-range") == absl::StrCat("bytes */", transfer->have)) {
-    // There is no more: an earlier attempt had all but did not live to see it.
+    // There is no more: an earlier attempt had everything but ended before it saw that.
     return absl::OkStatus();
   }
   if (code == CURLE_HTTP_RETURNED_ERROR) return HttpError(request, http_code);
@@ -227,8 +226,8 @@ absl::Status Attempt(const DownloadRequest& request, Transfer* transfer) {
   return absl::OkStatus();
 }
 
-/// Errors unless the file holds what was asked for. Too few bytes of a known number: the
-/// connection was cut, UNAVAILABLE.
+/// Returns an error unless the file holds the requested bytes. UNAVAILABLE for too few
+/// bytes of a known number: the connection was cut.
 absl::Status CheckLength(const DownloadRequest& request, std::uint64_t have) {
   const std::uint64_t wanted = BytesWanted(request);
   if (wanted == 0 ? have > 0 : have == wanted) return absl::OkStatus();

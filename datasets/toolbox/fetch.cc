@@ -38,8 +38,8 @@ absl::Status MakeFolder(const std::string& folder) {
   return error ? ErrnoError(error.value(), "mkdir", folder) : absl::OkStatus();
 }
 
-/// Compares the header of a downloaded vector file with the catalogue, then says in it
-/// how many vectors there are.
+/// Compares the header of a downloaded vector file with the catalog, then rewrites its
+/// number of vectors.
 absl::Status RewriteHeader(const RemoteFile& file, const std::string& path) {
   std::uint32_t header[2] = {0, 0};
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -63,14 +63,14 @@ absl::Status RewriteHeader(const RemoteFile& file, const std::string& path) {
 absl::Status CheckTruthHeader(const RemoteFile& file, const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(path));
   if (truth.n == file.n && truth.k == file.dim) return absl::OkStatus();
-  return InvalidArgument(path, ": ", truth.n, " queries with ", truth.k, " neighbours found, ",
+  return InvalidArgument(path, ": ", truth.n, " queries with ", truth.k, " neighbors found, ",
                          file.n, " with ", file.dim, " expected");
 }
 
 absl::Status CheckHdf5(const RemoteFile& file, const std::string& path) {
   const auto vectors = ReadHdf5Vectors(path, "train", 1);
   if (absl::IsUnimplemented(vectors.status()))
-    return absl::OkStatus();  // built without HDF5: it can still be fetched
+    return absl::OkStatus();  // built without HDF5: the file can still be fetched
   HMANN_RETURN_IF_ERROR(vectors.status());
   if (vectors->layout.dim == file.dim) return absl::OkStatus();
   return InvalidArgument(path, ": dimension ", vectors->layout.dim, " found, ", file.dim,
@@ -153,8 +153,8 @@ class Fetcher {
         RemovePart(part);
         return status;
       }
-      // An archive holds other files, too (a learning set, a note): room for as much
-      // again, and not more.
+      // An archive holds other files, too (a learning set, a note). Allow as much again,
+      // and no more.
       std::uint64_t most_bytes = 1 << 20;
       for (const Member& member : selection_.members) most_bytes += 2 * member.bytes;
       HMANN_RETURN_IF_ERROR(UnpackArchive(part, folder_, most_bytes, progress_).status());

@@ -26,7 +26,7 @@ constexpr std::uint64_t kBigAnnBytes = 128'000'000'008;
 const char* const kBigAnnBase = "/billion-scale-ann-benchmarks/bigann/base.1B.u8bin";
 const char* const kBigAnnQueries = "/billion-scale-ann-benchmarks/bigann/query.public.10K.u8bin";
 
-/// BIGANN as far as the tests go: the first 2000 vectors, zeros behind.
+/// The part of BIGANN that the tests need: the first 2000 vectors, zeros behind.
 TestServer::File BigAnnBase() {
   return {.content = Bytes(u32{1'000'000'000}, u32{128}) + Pattern(2000 * 128),
           .total_bytes = kBigAnnBytes};
@@ -108,7 +108,7 @@ TEST_F(FetchTest, GoesOnAfterAnInterruption) {
   EXPECT_FALSE((*fetched)[1].was_there);
 }
 
-TEST_F(FetchTest, NamesAnotherHeaderThanTheCatalogues) {
+TEST_F(FetchTest, NamesAnotherHeaderThanTheCatalogs) {
   TestServer::File base = BigAnnBase();
   base.content.replace(4, 4, Bytes(u32{96}));
   server_.Put(kBigAnnBase, base);
@@ -263,7 +263,7 @@ TEST_F(FetchTest, ArchivesCannotLeaveTheirFolder) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "in/a"));
 }
 
-TEST(Catalogue, SizesFollowFromTheFormat) {
+TEST(Catalog, SizesFollowFromTheFormat) {
   const auto total = [](const char* name, std::size_t file) {
     return Select(name)->files[file].total_bytes;
   };
@@ -287,7 +287,7 @@ TEST(Catalogue, SizesFollowFromTheFormat) {
   EXPECT_EQ(Select("bigann:1000M")->folder, "bigann-1B");
 }
 
-TEST(Catalogue, NamesWhatItCannotGive) {
+TEST(Catalog, NamesWhatItCannotGive) {
   EXPECT_EQ(Select("sift").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(Select("sift").status().message()), HasSubstr("sift1m"));
   for (const char* name :

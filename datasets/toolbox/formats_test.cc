@@ -233,11 +233,11 @@ TEST(GroundTruth, IsToldBySizeWhateverTheName) {
     ASSERT_TRUE(bare.ok()) << bare.status();
     EXPECT_EQ(bare->n, 2u);
     EXPECT_EQ(bare->k, 2u);
-    EXPECT_THAT(bare->ids, ElementsAre(1, 2, 3, kNoNeighbour));
+    EXPECT_THAT(bare->ids, ElementsAre(1, 2, 3, kNoNeighbor));
     EXPECT_THAT(bare->distances, IsEmpty());
     const auto full = ReadGroundTruth(folder.Write(name, ids + Bytes(0.5f, 1.0f, 1.5f, 2.0f)));
     ASSERT_TRUE(full.ok()) << full.status();
-    EXPECT_THAT(full->Ids(1), ElementsAre(3, kNoNeighbour));
+    EXPECT_THAT(full->Ids(1), ElementsAre(3, kNoNeighbor));
     EXPECT_THAT(full->Distances(1), ElementsAre(1.5f, 2.0f));
   }
   const auto vecs = ReadGroundTruth(
@@ -260,8 +260,7 @@ TEST(GroundTruth, NamesWhatIsMalformed) {
   refused(Bytes(u32{1}, u32{0}), "1 queries with 0");
   refused(Bytes(~u32{0}, ~u32{0}), "4294967295");
   refused(Bytes(~u32{0}, u32{1} << 24), "8 bytes found");
-  refused(Bytes(u32{1}, u32{1}, u32{0}, std::nanf("")),
-          "query 0, neighbour 0: the distance is NaN");
+  refused(Bytes(u32{1}, u32{1}, u32{0}, std::nanf("")), "query 0, neighbor 0: the distance is NaN");
   EXPECT_EQ(ReadGroundTruth(folder / "absent.gt").status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -269,7 +268,7 @@ TEST(GroundTruth, RoundTripsInEveryFormat) {
   const TempFolder folder;
   GroundTruth truth{.n = 2,
                     .k = 2,
-                    .ids = {4, 3, 2, kNoNeighbour},
+                    .ids = {4, 3, 2, kNoNeighbor},
                     .distances = {1, 2, 3, std::numeric_limits<float>::infinity()}};
   for (const char* name : {"t.gt", "t.gt100", "t.ibin", "t.ivecs"}) {
     ASSERT_TRUE(WriteGroundTruth(folder / name, truth).ok()) << name;
@@ -302,7 +301,7 @@ TEST(AnswerWriter, WritesThreeFormats) {
   }
   const auto ids = ReadGroundTruth(folder / "a.ibin");
   ASSERT_TRUE(ids.ok());
-  EXPECT_THAT(ids->ids, ElementsAre(5, 6, 7, kNoNeighbour));
+  EXPECT_THAT(ids->ids, ElementsAre(5, 6, 7, kNoNeighbor));
   EXPECT_THAT(ids->distances, IsEmpty());
   const auto both = ReadGroundTruth(folder / "a.gt");
   ASSERT_TRUE(both.ok());

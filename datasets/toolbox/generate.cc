@@ -23,17 +23,17 @@ constexpr std::array<std::pair<Shape, std::string_view>, 5> kNames = {
      {Shape::kCentroids, "centroids"},
      {Shape::kDuplicates, "duplicates"},
      {Shape::kLattice, "lattice"}}};
-constexpr std::uint32_t kDirections = 64;  ///< all clusters choose theirs among these
+constexpr std::uint32_t kDirections = 64;  ///< shared: clusters choose theirs among these
 constexpr double kClusterRadius = 0.12;
 constexpr double kCloudRadius = 0.12;  ///< per component
 constexpr double kCentroidShare = 0.01;
-constexpr double kCentroidRadius = 0.1;      ///< of the cloud's
+constexpr double kCentroidRadius = 0.1;      ///< relative to that of the cloud
 constexpr std::uint32_t kDefaultSide = 128;  ///< fits every dtype
 
-/// Streams of one seed: what a number is for keeps it apart from all others.
+/// Streams of one seed: each use of a number has its own.
 enum Stream : std::uint64_t {
   kComponents = 1,
-  kCentres,
+  kCenters,
   kDirectionsOf,
   kChoice,
   kCoefficients,
@@ -43,8 +43,8 @@ enum Stream : std::uint64_t {
 };
 std::uint64_t StreamOf(std::uint64_t seed, Stream stream) { return Random(seed, stream); }
 
-/// The vector that `i` repeats, or i itself. Odd numbers repeat an even one below; the
-/// fourth power makes some be repeated often.
+/// The vector that `i` repeats, or i itself. Odd numbers repeat an even one below. The
+/// fourth power makes some repeat often.
 std::uint64_t Original(std::uint64_t seed, std::uint64_t i) {
   if (i % 2 == 0) return i;
   const double u = RandomUnit(StreamOf(seed, kCopies), i);
@@ -134,9 +134,9 @@ absl::StatusOr<Generator> Generator::Make(const GenerateOptions& options, DType 
 void Generator::ClusteredRow(std::uint64_t i, double* out) const {
   const std::uint64_t seed = options_.seed;
   const std::uint64_t cluster = RandomBelow(StreamOf(seed, kChoice), i, options_.clusters);
-  const std::uint64_t centres = StreamOf(seed, kCentres);
+  const std::uint64_t centers = StreamOf(seed, kCenters);
   for (std::uint32_t c = 0; c < options_.dim; ++c)
-    out[c] = 0.25 + 0.5 * RandomUnit(centres, cluster * options_.dim + c);
+    out[c] = 0.25 + 0.5 * RandomUnit(centers, cluster * options_.dim + c);
   const double scale = kClusterRadius / std::sqrt(static_cast<double>(options_.intrinsic_dim));
   for (std::uint32_t j = 0; j < options_.intrinsic_dim; ++j) {
     const std::uint64_t direction = RandomBelow(StreamOf(seed, kDirectionsOf),

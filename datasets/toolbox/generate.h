@@ -1,4 +1,4 @@
-/// Made-up vectors whose character is known: for tests, for planning, for looking at what
+/// Synthetic vectors of a known character: for tests, for planning, and for studying what
 /// a data set does to an index.
 #pragma once
 
@@ -16,31 +16,33 @@
 namespace hmann {
 
 enum class Shape : std::uint8_t {
-  kClustered,   ///< clusters that each span few directions: low intrinsic dimension, as real
-                ///< descriptors have
-  kUniform,     ///< independent uniform components: intrinsic dimension = dim, the hardest
-  kCentroids,   ///< a normal cloud in which 1 % of the vectors lie near its centre, where they are
-                ///< neighbours of all others
-  kDuplicates,  ///< clustered, but every second vector is an exact copy of an earlier one, some of
-                ///< them many times
-  kLattice,     ///< the points of a grid with step 1 in the first components, zeros behind: all
-                ///< distances are arithmetic
+  /// Clusters that each span few directions: low intrinsic dimension, as real descriptors
+  /// have.
+  kClustered,
+  kUniform,    ///< independent uniform components: intrinsic dimension = dim, the hardest
+  kCentroids,  ///< a normal cloud; 1 % near its center are neighbors of all others
+  /// Clustered, but every second vector exactly copies an earlier one, some many times.
+  kDuplicates,
+  /// The points of a grid with step 1 in the first components, zeros behind: all
+  /// distances are arithmetic.
+  kLattice,
 };
-std::string_view Name(
-    Shape shape);  ///< "clustered", "uniform", "centroids", "duplicates", "lattice"
+/// Returns "clustered", "uniform", "centroids", "duplicates" or "lattice".
+std::string_view Name(Shape shape);
 absl::StatusOr<Shape> ParseShape(std::string_view name);
 
 struct GenerateOptions {
   Shape shape = Shape::kClustered;
   std::uint64_t n = 0;
-  std::uint64_t first =
-      0;  ///< number of the first vector: queries are vectors that the base does not hold
+  /// Number of the first vector: queries are vectors that the base does not hold.
+  std::uint64_t first = 0;
   std::uint32_t dim = 0;
   std::uint32_t intrinsic_dim = 12;  ///< clustered and duplicates: directions that a cluster spans
   std::uint32_t clusters = 256;      ///< clustered and duplicates
-  std::uint32_t side = 0;  ///< lattice: points along each axis; 0: 128 on as few axes as hold first
-                           ///< + n points, three at least
-  double norm_sigma = 0;   ///< f32 alone: see NormSpread
+  /// Lattice: points per axis. 0: 128 on as few axes (at least three) as hold first + n
+  /// points.
+  std::uint32_t side = 0;
+  double norm_sigma = 0;  ///< only for f32: see NormSpread
   std::uint64_t seed = 1;
   int threads = 0;  ///< 0: UsableCores(); the vectors do not depend on it
 
@@ -53,8 +55,8 @@ struct GenerateOptions {
 /// every dtype. Thread-safe.
 class Generator {
  public:
-  /// Errors: as Validate; INVALID_ARGUMENT when the lattice has fewer points than asked
-  /// for or the dtype cannot count its side.
+  /// Errors: as Validate; INVALID_ARGUMENT if the lattice has fewer points than requested
+  /// or the dtype cannot count its side.
   static absl::StatusOr<Generator> Make(const GenerateOptions& options, DType dtype);
 
   /// Writes vector i to `row`: dim components, unaligned.
@@ -69,8 +71,8 @@ class Generator {
   std::vector<float> directions_;  ///< kDirections x dim
 };
 
-/// Writes vectors first .. first + n - 1 to a vector file; its suffix says the dtype.
-/// Errors: as Generator::Make and VectorWriter.
+/// Writes vectors first .. first + n - 1 to a vector file, whose suffix selects the
+/// dtype. Errors: as Generator::Make and VectorWriter.
 absl::Status Generate(const GenerateOptions& options, const std::string& path, Progress& progress);
 
 }  // namespace hmann

@@ -39,7 +39,7 @@ double Distance(DType dtype, const std::string& a, const std::string& b) {
                        static_cast<std::uint32_t>(a.size() / SizeOf(dtype)));
 }
 
-/// How often each row is among the k nearest of another.
+/// Counts how often each row is among the k nearest of another.
 std::vector<int> Occurrences(const std::vector<std::string>& rows, int k) {
   std::vector<int> count(rows.size(), 0);
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -53,8 +53,8 @@ std::vector<int> Occurrences(const std::vector<std::string>& rows, int k) {
   return count;
 }
 
-/// Levina and Bickel's maximum-likelihood estimate of the local intrinsic dimension, mean
-/// over 50 rows.
+/// Levina and Bickel's maximum-likelihood estimate of the local intrinsic dimension,
+/// averaged over 50 rows.
 double IntrinsicDimension(const std::vector<std::string>& rows) {
   constexpr std::size_t kNear = 20;
   double sum = 0;
@@ -125,7 +125,7 @@ TEST(Generate, ClusteredHasLowIntrinsicDimensionAndUniformHasNot) {
   EXPECT_GT(IntrinsicDimension(Rows(Options(Shape::kUniform, 2000, 96), DType::kF32)), 20);
 }
 
-TEST(Generate, CentroidsAreNeighboursOfMostOthers) {
+TEST(Generate, CentroidsAreNeighborsOfMostOthers) {
   const std::vector<int> centroids =
       Occurrences(Rows(Options(Shape::kCentroids, 600, 64), DType::kF32), 5);
   const std::vector<int> uniform =

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/exact_distance.h"
 #include "datasets/testing/temp_folder.h"
-#include "datasets/toolbox/exact_neighbours.h"
+#include "datasets/toolbox/exact_neighbors.h"
 #include "datasets/toolbox/generate.h"
 #include "gmock/gmock.h"
 #include "index/distance/reference.h"
@@ -31,7 +31,7 @@ VectorFile Made(const TempFolder& folder, const std::string& name, Shape shape, 
   return *std::move(file);
 }
 
-/// The obvious way: every distance in doubles, all sorted.
+/// The brute-force way: every distance in doubles, all sorted.
 GroundTruth BruteForce(const VectorFile& base, const VectorFile& queries, Metric metric, u32 k) {
   GroundTruth truth{.n = static_cast<u32>(queries.n()), .k = k, .ids = {}, .distances = {}};
   for (std::uint64_t q = 0; q < queries.n(); ++q) {
@@ -64,7 +64,7 @@ GroundTruth BruteForce(const VectorFile& base, const VectorFile& queries, Metric
 ExactReport Exact(const VectorFile& base, const VectorFile& queries, ExactOptions options) {
   Progress progress(Progress::Show::kNever);
   options.threads = 2;
-  auto report = ExactNeighbours(base, queries, options, progress);
+  auto report = ExactNeighbors(base, queries, options, progress);
   EXPECT_TRUE(report.ok()) << report.status();
   return *std::move(report);
 }
@@ -83,12 +83,12 @@ TEST_P(GroundTruthOf, EqualsBruteForce) {
        {Shape::kClustered, Shape::kUniform, Shape::kCentroids, Shape::kDuplicates}) {
     for (const u32 dim : {1u, 7u, 48u}) {
       if (metric == Metric::kCosine && dim == 1)
-        continue;  // all directions are one: ties of rounding, not of the data
+        continue;  // all directions are equal: ties of rounding, not of the data
       const VectorFile base = Made(folder, absl::StrCat("base", suffix), shape, 900, 0, dim);
       const VectorFile queries = Made(folder, absl::StrCat("query", suffix), shape, 25, 900, dim);
       if (metric == Metric::kCosine && dim == 7 && !IsFloat(base.dtype()))
-        continue;  // parallel small integers likewise
-      // Small blocks: the base comes in five, the queries in three.
+        continue;  // the same for parallel small integers
+      // With small blocks the base comes in five, the queries in three.
       const ExactReport exact = Exact(base, queries,
                                       {.metric = metric,
                                        .k = 20,
@@ -125,15 +125,15 @@ TEST(GroundTruth, OfHalvesTakesQueriesOfFloats) {
     EXPECT_EQ(exact.truth.distances, expected.distances) << Name(metric);
   }
   Progress quiet(Progress::Show::kNever);
-  const absl::Status other = ExactNeighbours(queries, base, {.k = 1}, quiet).status();
+  const absl::Status other = ExactNeighbors(queries, base, {.k = 1}, quiet).status();
   EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(other.message()), HasSubstr("expected vectors of 20 x f32"));
 }
 
 TEST(GroundTruth, BreaksTiesByIdEvenWhereFaissLeavesSomeOut) {
   const TempFolder folder;
-  // 300 equal vectors, then 10 nearer ones: k = 50 must be those 10 and the first 40 of
-  // the equal ones.
+  // 300 equal vectors, then 10 nearer ones: k = 50 must return those 10 and the first 40
+  // of the equal ones.
   std::string rows;
   for (int i = 0; i < 310; ++i) rows += i < 300 ? "\x05\x05" : "\x01\x01";
   const auto base = VectorFile::Open(folder.Write("b.u8bin", Bytes(u32{310}, u32{2}) + rows));
@@ -152,8 +152,8 @@ TEST(GroundTruth, BreaksTiesByIdEvenWhereFaissLeavesSomeOut) {
 
 TEST(GroundTruth, SeesDifferencesThatF32Hides) {
   const TempFolder folder;
-  // Squared distances 4096 + (j / 1024)^2 far from the origin: |q|^2 + |b|^2 - 2qb in f32
-  // cannot tell them apart.
+  // Squared distances 4096 + (j / 1024)^2 far from the origin, which |q|^2 + |b|^2 - 2qb
+  // in f32 cannot distinguish.
   std::string rows;
   constexpr u32 kRows = 200;
   for (u32 i = 0; i < kRows; ++i)
@@ -197,7 +197,7 @@ TEST(GroundTruth, NamesBadInput) {
   ASSERT_TRUE(f32.ok() && wide.ok() && u8.ok() && nan.ok() && far.ok());
   const auto message = [&](const VectorFile& base, const VectorFile& queries, Metric metric,
                            u32 k) {
-    const auto report = ExactNeighbours(
+    const auto report = ExactNeighbors(
         base, queries, {.metric = metric, .k = k, .slack = 1, .threads = 1, .block_bytes = 1 << 20},
         progress);
     EXPECT_EQ(report.status().code(), absl::StatusCode::kInvalidArgument);

@@ -10,9 +10,9 @@
 
 namespace hmann {
 
-/// What a folder of downloaded files held when they first came: `manifest.json` beside
-/// them, {"files": {name: {"bytes", "xxh3", "url"}}}. A file that later differs, or comes
-/// again with another content, is an error until its entry is removed by hand.
+/// Records the files of a download folder as they first came: `manifest.json` next to
+/// them, {"files": {name: {"bytes", "xxh3", "url"}}}. If a file later differs, or a new
+/// download has other content, that is an error until its entry is removed by hand.
 class Manifest {
  public:
   static constexpr const char* kFileName = "manifest.json";
@@ -20,18 +20,18 @@ class Manifest {
   struct Entry {
     std::uint64_t bytes = 0;
     std::string xxh3;  ///< XXH3-64, 16 hexadecimal digits
-    std::string url;   ///< where it came from; for an unpacked file the archive's
+    std::string url;   ///< the source; for an unpacked file the archive's
   };
 
-  /// An absent manifest is an empty one. Errors: INVALID_ARGUMENT for one that is not as
-  /// described above.
+  /// An absent manifest is an empty one. Errors: INVALID_ARGUMENT for a manifest of
+  /// another form.
   static absl::StatusOr<Manifest> Read(const std::string& folder);
 
   /// nullptr if there is none.
   const Entry* Find(const std::string& name) const;
 
-  /// Measures `path` and compares it with the entry `name`, or makes the entry and writes
-  /// the manifest when there is none. Errors: DATA_LOSS naming both sizes or checksums.
+  /// Measures `path` and compares it with the entry `name`. If there is none, it makes
+  /// the entry and writes the manifest. Errors: DATA_LOSS naming both sizes or checksums.
   absl::Status CheckOrPin(const std::string& path, const std::string& name, const std::string& url,
                           Progress& progress);
 

@@ -11,7 +11,8 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint64_t kStream = 0x6e6f726d;  ///< of a seed, apart from those of other uses
+/// Separates this stream of a seed from those of other uses.
+constexpr std::uint64_t kStream = 0x6e6f726d;
 constexpr double kMostSigma = 10;
 
 }  // namespace

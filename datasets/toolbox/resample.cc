@@ -13,7 +13,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint64_t kHeldOut = 100;  ///< one row in so many is for queries
+constexpr std::uint64_t kHeldOut = 100;  ///< one row in this many is for queries
 
 /// Streams of one seed.
 enum ResampleStream : std::uint64_t { kOrder = 1, kParts, kQueryParts };

@@ -16,7 +16,8 @@ using testing::HasSubstr;
 constexpr std::uint64_t kRows = 1000;
 constexpr std::uint32_t kDim = 24, kNear = 4;
 
-/// A source whose rows are near those of the next numbers, so that who was mixed shows.
+/// A source whose rows are near those of the next numbers, so that mixed rows can be
+/// identified.
 class Resampled : public testing::Test {
  protected:
   Resampled() {
@@ -47,8 +48,8 @@ class Resampled : public testing::Test {
     return rows;
   }
 
-  /// The rows of the source that one vector's parts are from; -1 of a part that no row
-  /// has.
+  /// Returns the rows of the source that one vector's parts come from; -1 for a part of
+  /// no row.
   std::set<int> SourcesOf(const std::string& row, std::uint32_t parts) const {
     std::set<int> sources;
     const std::size_t length = kDim / parts;
@@ -76,14 +77,14 @@ TEST_F(Resampled, EachPartIsOfARowAndThoseNearIt) {
     const std::set<int> sources = SourcesOf(row, options_.parts);
     ASSERT_FALSE(sources.contains(-1));
     mixed += sources.size() > 1 ? 1 : 0;
-    // All are within the row and its four followers, around the end as well.
+    // All lie within the row and its four followers, also around the end.
     bool within = false;
     for (const int first : sources) {
       bool all = true;
       for (const int other : sources) all = all && (other - first + 1000) % 1000 <= 4;
       within = within || all;
     }
-    // The row itself may have given no part: then they lie among its followers.
+    // The row itself may have given no part. Then they lie among its followers.
     ASSERT_TRUE(within);
   }
   EXPECT_GT(mixed, 2500);
@@ -111,7 +112,7 @@ TEST_F(Resampled, QueriesAreOfRowsThatTheBaseIsNotMadeOf) {
   for (const std::string& row : Rows(options_)) queries.merge(SourcesOf(row, 1));
   EXPECT_EQ(queries.size(), kRows / 100);
   for (const int row : queries) EXPECT_FALSE(base.contains(row));
-  // What queries are mixed with, neither.
+  // Base vectors are not mixed with the queries' rows either.
   options_.share = 1;
   options_.queries = false;
   options_.n = 3000;
@@ -137,8 +138,8 @@ TEST_F(Resampled, BadOptionsAreNamed) {
               HasSubstr("from.u8bin: rows: 99 found, at least 100 expected"));
 }
 
-/// Points of a plane around the query: the distance of the i-th nearest grows as its
-/// root.
+/// Points of a plane around the query: the distance of the i-th nearest grows as the root
+/// of i.
 TEST(Density, IsThatOfAPlane) {
   GroundTruth truth;
   truth.n = 1;

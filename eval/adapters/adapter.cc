@@ -26,8 +26,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The stream that the protocol owns. Whatever a library prints on its stdout goes to
-/// stderr from here on.
+/// The stream that the protocol owns. From here on, anything that a library prints to its
+/// stdout goes to stderr.
 class Wire {
  public:
   Wire() : fd_(::dup(STDOUT_FILENO)) { ::dup2(STDERR_FILENO, STDOUT_FILENO); }
@@ -36,7 +36,7 @@ class Wire {
     const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
     for (std::size_t done = 0; done < text.size();) {
       const ssize_t wrote = ::write(fd_, text.data() + done, text.size() - done);
-      if (wrote < 0 && errno != EINTR) return;  // nobody listens; stdin will end too
+      if (wrote < 0 && errno != EINTR) return;  // the reader is gone; stdin will end too
       if (wrote > 0) done += static_cast<std::size_t>(wrote);
     }
   }
@@ -46,23 +46,23 @@ class Wire {
   int fd_;
 };
 
-/// Parses the arguments of PROTOCOL.md; the exit code when they are wrong (2) or only
-/// asked for help (0).
-std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
+/// Parses the arguments of PROTOCOL.md. Returns an exit code if they are wrong (2) or
+/// only request help (0).
+std::optional<int> ParseJob(int argc, char** argv, AdapterInput* job) {
   CLI::App app("one library behind hmann's evaluation protocol (eval/adapters/PROTOCOL.md)");
   std::string metric = "l2", build = "{}";
   app.add_option("--base", job->base, "vectors to index (\"\": the settings name an index)");
-  app.add_option("--queries", job->queries, "vectors to look for")->required();
-  app.add_option("--rows", job->rows, "first vectors of --base only");
-  app.add_option("--query-rows", job->query_rows, "first vectors of --queries only");
+  app.add_option("--queries", job->queries, "query vectors")->required();
+  app.add_option("--rows", job->rows, "use only the first rows of --base");
+  app.add_option("--query-rows", job->query_rows, "use only the first rows of --queries");
   app.add_option("--metric", metric, "l2, ip, cosine");
   app.add_option("--m", job->m, "M")->check(CLI::Range(2, 1024));
   app.add_option("--ef-construction", job->ef_construction, "beam width of the build")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--threads", job->threads, "of the build")->check(CLI::Range(1, 1024));
-  app.add_option("--k", job->k, "neighbours a query")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--threads", job->threads, "threads of the build")->check(CLI::Range(1, 1024));
+  app.add_option("--k", job->k, "neighbors per query")->check(CLI::Range(1, 1 << 20));
   app.add_option("--settings", build, "the library's own build settings, a JSON object");
-  app.add_option("--work", job->work, "folder where built indexes are kept");
+  app.add_option("--work", job->work, "folder that keeps built indexes");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -80,9 +80,10 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterJob* job) {
   return std::nullopt;
 }
 
-/// Builds the index, or finds it; what the first line says of it.
-absl::StatusOr<Json> BuildOrLoad(const AdapterJob& job, const VectorFile& base, Adapter& adapter) {
-  AdapterJob built_as = job;
+/// Builds or finds the index. Returns its keys of the first line.
+absl::StatusOr<Json> BuildOrLoad(const AdapterInput& job, const VectorFile& base,
+                                 Adapter& adapter) {
+  AdapterInput built_as = job;
   for (const std::string& name : adapter.LoadSettings()) built_as.build.erase(name);
   HMANN_ASSIGN_OR_RETURN(const std::string path, KeptIndexPath(built_as, base, adapter.Describe()));
   std::optional<BuildFigures> kept = KeptFigures(path);
@@ -103,14 +104,15 @@ absl::StatusOr<Json> BuildOrLoad(const AdapterJob& job, const VectorFile& base, 
   return figures;
 }
 
-/// What a program has beside its adapter once its index stands.
+/// A program's state, in addition to its adapter, once its index is ready.
 struct Session {
   std::uint32_t queries = 0, k = 0;
   std::vector<int> cpus;  ///< for the searching threads, in turn
 };
 
-/// The index that the job asks for, made ready by whatever it takes.
-absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries, Adapter& adapter) {
+/// Prepares the index that the job names: opens, loads or builds it.
+absl::StatusOr<Json> MakeIndex(const AdapterInput& job, const VectorFile& queries,
+                               Adapter& adapter) {
   HMANN_ASSIGN_OR_RETURN(std::optional<BuildFigures> finished, adapter.OpenFinished(job));
   if (finished) {
     (*finished)["finished"] = true;
@@ -125,7 +127,7 @@ absl::StatusOr<Json> MakeIndex(const AdapterJob& job, const VectorFile& queries,
 }
 
 /// Everything up to the ready line.
-absl::StatusOr<Session> Start(const AdapterJob& job, Adapter& adapter, Wire& wire) {
+absl::StatusOr<Session> Start(const AdapterInput& job, Adapter& adapter, Wire& wire) {
   HMANN_ASSIGN_OR_RETURN(VectorFile query_file, VectorFile::Open(job.queries, job.query_rows));
   HMANN_RETURN_IF_ERROR(
       query_file.FitQueries(query_file.dim(), query_file.dtype(), "the file itself"));
@@ -153,8 +155,8 @@ absl::Status WriteIds(const std::string& path, std::uint32_t n, std::uint32_t k,
   return file.Commit();
 }
 
-/// Takes `setting` over; its keys "threads" and "in_flight" are the run's, the others the
-/// library's. `shaped`: one of them was there.
+/// Applies `setting`. Its keys "threads" and "in_flight" belong to the run, the others to
+/// the library. `shaped`: whether one of the two was present.
 absl::StatusOr<RunShape> TakeSetting(const nlohmann::json& setting, Adapter& adapter,
                                      bool* shaped) {
   RunShape shape;
@@ -172,8 +174,8 @@ absl::StatusOr<RunShape> TakeSetting(const nlohmann::json& setting, Adapter& ada
   return shape;
 }
 
-/// {"run": {...}, "answers": "file"} answers all queries; {"warm_up": {...}, "queries":
-/// N} the last N, for their effect on caches alone.
+/// {"run": {...}, "answers": "file"} answers all queries. {"warm_up": {...}, "queries":
+/// N} answers the last N, only for their effect on caches.
 absl::StatusOr<Json> Obey(const nlohmann::json& command, const Session& session, Adapter& adapter) {
   const bool warms = command.contains("warm_up"), counts = command.value("count", false) && !warms;
   const nlohmann::json setting = command.value(warms ? "warm_up" : "run", nlohmann::json()),
@@ -210,7 +212,7 @@ absl::StatusOr<Json> Obey(const nlohmann::json& command, const Session& session,
   }
   if (warms) return Json{{"warmed", queries}, {"seconds", answer["seconds"]}};
   if (!counts && shaped) {
-    const LatencyUs latency = SummariseLatency(std::move(latencies));
+    const LatencyUs latency = SummarizeLatency(std::move(latencies));
     answer["latency_us"] = {{"mean", latency.mean}, {"p50", latency.p50}, {"p99", latency.p99}};
   }
   const std::string path = answers.get<std::string>();
@@ -249,7 +251,7 @@ absl::Status Adapter::SetShape(const RunShape& shape) {
 }
 
 int RunAdapter(int argc, char** argv, Adapter& adapter) {
-  AdapterJob job;
+  AdapterInput job;
   if (const std::optional<int> code = ParseJob(argc, argv, &job)) return *code;
   Wire wire;
   try {
@@ -291,14 +293,14 @@ std::vector<std::byte> CopyRows(const VectorFile& file) {
   return rows;
 }
 
-void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {
+void ToFloats(const VectorFile& file, std::uint64_t i, bool normalize, float* out) {
   const std::uint32_t dim = file.dim();
   double squared = 0;
   for (std::uint32_t j = 0; j < dim; ++j) {
     out[j] = static_cast<float>(Component(file.dtype(), file.Row(i), j));
     squared += static_cast<double>(out[j]) * out[j];
   }
-  if (!normalise) return;
+  if (!normalize) return;
   const auto scale = static_cast<float>(squared > 0 ? 1 / std::sqrt(squared) : 1);
   for (std::uint32_t j = 0; j < dim; ++j) out[j] *= scale;
 }

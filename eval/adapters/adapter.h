@@ -1,6 +1,6 @@
-/// The rival's side of the protocol (PROTOCOL.md), written once for the adapters in C++:
-/// a library supplies five functions, and arguments, build cache, pinning, the clock and
-/// the answers are the same for all.
+/// The baseline's side of the protocol (PROTOCOL.md), shared by all adapters in C++. A
+/// library supplies five functions. Arguments, build cache, pinning, clock and answers
+/// are the same for all.
 #pragma once
 
 #include <chrono>
@@ -18,43 +18,44 @@
 
 namespace hmann::eval {
 
-/// What the program was asked to build and answer.
+/// What the program must build and answer.
 // NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
-struct AdapterJob {
+struct AdapterInput {
   std::string base, queries;     ///< vector files
-  std::uint64_t rows = 0;        ///< first vectors of base only; 0: all
-  std::uint64_t query_rows = 0;  ///< likewise of queries
+  std::uint64_t rows = 0;        ///< use only the first rows of base; 0: all
+  std::uint64_t query_rows = 0;  ///< likewise for queries
   Metric metric = Metric::kL2;
   std::uint32_t m = 16, ef_construction = 100, k = 10;
-  int threads = 1;       ///< of the build
-  nlohmann::json build;  ///< settings of the library's own, an object
-  std::string work;      ///< folder of the build cache; "" builds each time
+  int threads = 1;       ///< for the build
+  nlohmann::json build;  ///< the library's own build settings, an object
+  std::string work;      ///< folder of the build cache; "": no cache
 };
 
-/// What a build took and gave: `index_bytes`, and optional `phases` (seconds by name, in
-/// order), `peak_anonymous_bytes`, `work_bytes`. RunAdapter adds `build_seconds`,
-/// `build_cpu_seconds` and `build_threads`. They are kept beside an index, and stand in
-/// the program's first line.
+/// Figures of a build: `index_bytes`, and optionally `phases` (seconds by name, in
+/// order), `peak_anonymous_bytes` and `work_bytes`. RunAdapter adds `build_seconds`,
+/// `build_cpu_seconds` and `build_threads`. They are stored next to a kept index and
+/// appear in the program's first line.
 using BuildFigures = nlohmann::ordered_json;
 
-/// How a run's queries are spread.
+/// How the queries of a run are distributed.
 struct RunShape {
-  int threads = 1;    ///< that search side by side, each in a closed loop
-  int in_flight = 1;  ///< queries that each of them keeps under way at once
+  int threads = 1;    ///< search concurrently, each in a closed loop
+  int in_flight = 1;  ///< queries that each thread keeps in flight
 };
 
-/// The part of a run that one thread does.
+/// One thread's part of a run.
 struct RunShare {
   int thread = 0;                    ///< in [0, RunShape::threads)
   std::uint64_t begin = 0, end = 0;  ///< queries
   std::uint32_t k = 0;
-  std::uint32_t* ids =
-      nullptr;  ///< of the whole run, queries x k, nearest first; filled with kNoId beforehand
-  float* seconds = nullptr;  ///< of the whole run, one a query, from its start to its answer;
-                             ///< nullptr: nobody asks
+  /// For the whole run: queries x k ids, nearest first, filled with kNoId beforehand.
+  std::uint32_t* ids = nullptr;
+  /// For the whole run: one value per query, from its start to its answer. nullptr: not
+  /// wanted.
+  float* seconds = nullptr;
 };
 
-/// Stores into RunShare::seconds what one query takes from here to the end of its scope.
+/// Stores one query's time into RunShare::seconds: from here to the end of its scope.
 class QueryTimer {
  public:
   QueryTimer(const RunShare& share, std::uint64_t query)
@@ -72,69 +73,68 @@ class QueryTimer {
   std::chrono::steady_clock::time_point start_;
 };
 
-/// A library under test. But for Search, functions are called from one thread, in the
-/// order in which they stand here. No exception may leave any.
+/// A library under test. Functions other than Search are called from one thread, in the
+/// order in which they are declared. No function may let an exception escape.
 class Adapter {
  public:
   virtual ~Adapter() = default;
 
-  /// Name and version of the library, with what sets this run apart: "hnswlib 0.6.2,
+  /// Name and version of the library, and what sets this run apart: "hnswlib 0.6.2,
   /// float".
   virtual std::string Describe() const = 0;
-  /// Settings that give a whole curve, used when the caller brings none.
+  /// Settings that give a whole curve. They apply when the caller brings none.
   virtual nlohmann::json DefaultSettings() const = 0;
 
-  /// Opens the finished index that job.build names; then neither Check nor Build nor Load
-  /// is called, and job.base may be "". Gives `index_bytes` and, where there is one,
-  /// `index_file`; nullopt, as here: it names none.
-  virtual absl::StatusOr<std::optional<BuildFigures>> OpenFinished(const AdapterJob& /*job*/) {
+  /// Opens the finished index that job.build names. Check, Build and Load are then not
+  /// called, and job.base may be "". Returns `index_bytes` and, if there is a file,
+  /// `index_file`. nullopt, the default: job.build names no index.
+  virtual absl::StatusOr<std::optional<BuildFigures>> OpenFinished(const AdapterInput& /*job*/) {
     return std::nullopt;
   }
-  /// Whether a search waits for more than the CPU: then the CPU time of its threads is
-  /// not its cost.
+  /// Whether a search waits for anything but the CPU. If so, the CPU time of its threads
+  /// is not its cost.
   virtual bool Waits() const { return false; }
 
-  /// Checks what cannot work (a metric, a dtype, a build setting of no meaning) before
-  /// any work. Check, Build and Load: of one that builds indexes.
-  virtual absl::Status Check(const AdapterJob&, const VectorFile&) { return OnlyFinished(); }
-  /// Builds with job.threads threads and fills `figures`. `path`: where a
-  /// library that can only build into a file may write; RunAdapter has chosen it so that
-  /// Load finds it.
-  virtual absl::Status Build(const AdapterJob& /*job*/, const VectorFile& /*base*/,
+  /// Rejects what cannot work (a metric, a dtype, a meaningless build setting) before any
+  /// work. Adapters that build indexes implement Check, Build and Load.
+  virtual absl::Status Check(const AdapterInput&, const VectorFile&) { return OnlyFinished(); }
+  /// Builds with job.threads threads and fills `figures`. A library that can only build
+  /// into a file may write to `path`. RunAdapter chooses it so that Load finds the file.
+  virtual absl::Status Build(const AdapterInput& /*job*/, const VectorFile& /*base*/,
                              const std::string& /*path*/, BuildFigures* /*figures*/) {
     return OnlyFinished();
   }
-  /// Of an index that Build has not written itself.
+  /// Writes the index, unless Build has already written it.
   virtual absl::Status Save(const std::string& /*path*/) { return absl::OkStatus(); }
-  virtual absl::Status Load(const AdapterJob& /*job*/, const VectorFile& /*base*/,
+  virtual absl::Status Load(const AdapterInput& /*job*/, const VectorFile& /*base*/,
                             const std::string& /*path*/) {
     return OnlyFinished();
   }
-  /// Of what a search needs: bytes that each start makes anew, beside the index that is
-  /// kept.
+  /// Bytes that a search needs and that each start creates anew, in addition to the kept
+  /// index.
   virtual std::uint64_t BytesMadeAtLoad() const { return 0; }
-  /// Converts the queries to the form that the library takes; not timed, as its users
-  /// hold them in that form.
+  /// Converts the queries to the library's own form. Not timed: its users hold them in
+  /// that form.
   virtual absl::Status Prepare(const VectorFile& queries) = 0;
 
-  /// Takes a setting over; not timed.
+  /// Applies a setting; not timed.
   virtual absl::Status Set(const nlohmann::json& setting) = 0;
-  /// Makes ready for such runs; not timed. Errors: INVALID_ARGUMENT for what the library
-  /// cannot; this one takes one thread, one query.
+  /// Prepares for runs of this shape; not timed. Errors: INVALID_ARGUMENT for a shape
+  /// that the library cannot run. The default accepts one thread and one query.
   virtual absl::Status SetShape(const RunShape& shape);
-  /// Answers a share's queries in order, on the calling thread; with in_flight 1 one
-  /// after the other. With several threads it is called on all of them at once. This is
-  /// what the clock measures.
+  /// Answers the queries of a share in order, on the calling thread, and one at a time if
+  /// in_flight is 1. With several threads, all of them call it concurrently. The clock
+  /// measures this call.
   virtual absl::Status Search(const RunShare& share) = 0;
-  /// All queries, in one share, with the library's counters on, as means per query; null
-  /// when it has none. Not for the clock.
+  /// Answers all queries as one share with the library's counters on. Returns means per
+  /// query, or null if the library has no counters. Not timed.
   virtual absl::StatusOr<nlohmann::json> Count(const RunShare& all);
   virtual bool CanCount() const { return false; }
 
-  /// Names of build settings that only say how a built index is loaded: indexes that
-  /// differ in nothing else are kept as one.
+  /// Names of build settings that only control how a built index is loaded. Indexes that
+  /// differ in nothing else share one kept file.
   virtual std::vector<std::string> LoadSettings() const { return {}; }
-  /// Whether a built index must be loaded from its file before it is searched.
+  /// Whether a built index must be loaded from its file before a search.
   virtual bool ServesFromFile() const { return false; }
 
  private:
@@ -143,24 +143,24 @@ class Adapter {
 
 constexpr std::uint32_t kNoId = 0xffffffffu;
 
-/// main() of an adapter. 0 at the end of stdin or after {"quit"}, 1 after printing
-/// {"error": ...}, 2 for wrong usage.
+/// main() of an adapter. Returns 0 at the end of stdin or after {"quit"}, 1 after
+/// printing {"error": ...}, 2 for wrong usage.
 int RunAdapter(int argc, char** argv, Adapter& adapter);
 
-/// An unsigned number out of a setting, for Adapter::Set. Errors: INVALID_ARGUMENT naming
-/// the key when it is missing, no whole number, or outside [least, most].
+/// Reads an unsigned number from a setting, for Adapter::Set. Errors: INVALID_ARGUMENT
+/// naming the key if it is missing, not a whole number, or outside [least, most].
 absl::StatusOr<std::uint64_t> NumberIn(const nlohmann::json& object, const char* key,
                                        std::uint64_t least, std::uint64_t most);
 
-/// INVALID_ARGUMENT naming the first key of `object` that is not among `known`: a
-/// misspelt setting must not pass for a default.
+/// INVALID_ARGUMENT naming the first key of `object` that is not in `known`, so that a
+/// misspelled setting does not pass for a default.
 absl::Status CheckKeys(const nlohmann::json& object, const std::vector<std::string>& known);
 
-/// All rows of a file, one behind the other.
+/// Copies all rows of a file into contiguous memory.
 std::vector<std::byte> CopyRows(const VectorFile& file);
 
-/// Row i of a file of any dtype as floats; `normalise`: scaled to length 1 (a zero vector
-/// stays as it is).
-void ToFloats(const VectorFile& file, std::uint64_t i, bool normalise, float* out);
+/// Row i of a file of any dtype as floats. `normalize` scales it to length 1; a zero
+/// vector stays as it is.
+void ToFloats(const VectorFile& file, std::uint64_t i, bool normalize, float* out);
 
 }  // namespace hmann::eval

@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of 64 rows spread over the file: it identifies the data without reading all of it.
+/// A hash of 64 rows spread over the file. It identifies the data without reading all of
+/// it.
 std::uint64_t RowsHash(const VectorFile& base) {
   std::uint64_t hash = 0;
   for (std::uint64_t i = 0; i < 64; ++i)
@@ -52,7 +53,7 @@ std::string FileKey(const std::string& path) {
                       fs::last_write_time(file, ignored).time_since_epoch().count(), "|");
 }
 
-absl::StatusOr<std::string> KeptIndexPath(const AdapterJob& job, const VectorFile& base,
+absl::StatusOr<std::string> KeptIndexPath(const AdapterInput& job, const VectorFile& base,
                                           const std::string& library) {
   if (job.work.empty())
     return InvalidArgument("--work: expected a folder for the index, found nothing");

@@ -1,9 +1,10 @@
-// Faiss behind the evaluation protocol: {"index": "hnsw"} (default: HNSW over floats),
-// "hnsw-sq8" (HNSW over 8 bits a dimension, the best measured again) or "ivfpq" (inverted
-// lists of 4-bit product codes in fast-scan order, {"nlist": ...} of them, the best
-// measured again). All queries are handed over in one call, on one thread: for single
-// queries this version's HNSW clears a visited table of n bytes each time, which its
-// users avoid in the same way, and its fast scan reads a list once for several queries.
+// Faiss behind the evaluation protocol. {"index": "hnsw"} (default) is HNSW over floats.
+// "hnsw-sq8" is HNSW over 8 bits a dimension, the best reranked. "ivfpq" is {"nlist":
+// ...} inverted lists of 4-bit product codes in fast-scan order, the best reranked.
+//
+// All queries go in one call, on one thread. For single queries, this version's HNSW
+// clears a visited table of n bytes each time, and its users avoid that in the same way.
+// Its fast scan reads a list once for several queries.
 #include <faiss/Index.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
@@ -24,7 +25,7 @@
 #include "index/base/status_macros.h"
 
 extern "C" void openblas_set_num_threads(int threads)
-    __attribute__((weak));  // not there with another BLAS
+    __attribute__((weak));  // absent with another BLAS
 
 namespace hmann::eval {
 namespace {
@@ -36,20 +37,20 @@ constexpr const char* kVersion = "Faiss " HMANN_TEXT_(FAISS_VERSION_MAJOR) "." H
 
 enum class Kind { kHnsw, kHnswSq8, kIvfPq };
 
-std::vector<float> Floats(const VectorFile& file, bool normalise) {
+std::vector<float> Floats(const VectorFile& file, bool normalize) {
   std::vector<float> floats(file.n() * file.dim());
   for (std::uint64_t i = 0; i < file.n(); ++i)
-    ToFloats(file, i, normalise, floats.data() + i * file.dim());
+    ToFloats(file, i, normalize, floats.data() + i * file.dim());
   return floats;
 }
 
-/// Faiss' own threads, and those of the BLAS beneath it.
+/// Sets Faiss' own threads and those of the BLAS beneath it.
 void UseThreads(int threads) {
   omp_set_num_threads(threads);
   if (openblas_set_num_threads != nullptr) openblas_set_num_threads(threads);
 }
 
-/// Counts what would be written: what searching needs.
+/// Counts the bytes that would be written: what a search needs.
 struct ByteCounter : faiss::IOWriter {
   std::uint64_t bytes = 0;
   std::size_t operator()(const void*, std::size_t size, std::size_t n) override {
@@ -82,7 +83,7 @@ class FaissAdapter : public Adapter {
     return settings;
   }
 
-  absl::Status Check(const AdapterJob& job, const VectorFile&) override {
+  absl::Status Check(const AdapterInput& job, const VectorFile&) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"index", "nlist"}));
     const nlohmann::json index = job.build.value("index", nlohmann::json("hnsw"));
     if (index != "hnsw" && index != "hnsw-sq8" && index != "ivfpq") {
@@ -95,15 +96,15 @@ class FaissAdapter : public Adapter {
     return NumberIn(job.build, "nlist", 1, 1u << 24).status();
   }
 
-  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&,
+  absl::Status Build(const AdapterInput& job, const VectorFile& base, const std::string&,
                      BuildFigures* figures) override {
     return Guard([&] {
       UseThreads(job.threads);
-      normalise_ = job.metric == Metric::kCosine;
+      normalize_ = job.metric == Metric::kCosine;
       Adopt(Make(job, base));
       // One call: HNSW sorts the vectors of a call by level, so blocks would give another
       // graph.
-      const std::vector<float> floats = Floats(base, normalise_);
+      const std::vector<float> floats = Floats(base, normalize_);
       const auto n = static_cast<faiss::Index::idx_t>(base.n());
       if (!index_->is_trained) index_->train(n, floats.data());
       index_->add(n, floats.data());
@@ -117,9 +118,9 @@ class FaissAdapter : public Adapter {
     return Guard([&] { faiss::write_index(index_.get(), path.c_str()); });
   }
 
-  absl::Status Load(const AdapterJob& job, const VectorFile&, const std::string& path) override {
+  absl::Status Load(const AdapterInput& job, const VectorFile&, const std::string& path) override {
     return Guard([&] {
-      normalise_ = job.metric == Metric::kCosine;
+      normalize_ = job.metric == Metric::kCosine;
       Adopt(std::unique_ptr<faiss::Index>(faiss::read_index(path.c_str())));
     });
   }
@@ -130,25 +131,25 @@ class FaissAdapter : public Adapter {
       return Internal("the kept file: expected an index of ", Describe(), ", found another");
     }
     n_ = queries.n();
-    queries_ = Floats(queries, normalise_);
+    queries_ = Floats(queries, normalize_);
     UseThreads(1);
     return absl::OkStatus();
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    const char* dial = kind_ == Kind::kIvfPq ? "nprobe" : "ef";
+    const char* param = kind_ == Kind::kIvfPq ? "nprobe" : "ef";
     HMANN_RETURN_IF_ERROR(CheckKeys(setting, kind_ == Kind::kHnsw
-                                                 ? std::vector<std::string>{dial}
-                                                 : std::vector<std::string>{dial, "refine"}));
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t effort, NumberIn(setting, dial, 1, 1u << 20));
+                                                 ? std::vector<std::string>{param}
+                                                 : std::vector<std::string>{param, "refine"}));
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_scale, NumberIn(setting, param, 1, 1u << 20));
     if (kind_ != Kind::kHnsw) {
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t again, NumberIn(setting, "refine", 1, 1u << 12));
       refine_->k_factor = static_cast<float>(again);
     }
     if (kind_ == Kind::kIvfPq) {
-      ivf_->nprobe = effort;
+      ivf_->nprobe = ef_scale;
     } else {
-      hnsw_->hnsw.efSearch = static_cast<int>(effort);
+      hnsw_->hnsw.efSearch = static_cast<int>(ef_scale);
     }
     return absl::OkStatus();
   }
@@ -184,8 +185,8 @@ class FaissAdapter : public Adapter {
     }
   }
 
-  /// Empty and untrained.
-  std::unique_ptr<faiss::Index> Make(const AdapterJob& job, const VectorFile& base) const {
+  /// Creates the index, empty and untrained.
+  std::unique_ptr<faiss::Index> Make(const AdapterInput& job, const VectorFile& base) const {
     const auto dim = static_cast<int>(base.dim()), m = static_cast<int>(job.m);
     const faiss::MetricType metric =
         job.metric == Metric::kL2 ? faiss::METRIC_L2 : faiss::METRIC_INNER_PRODUCT;
@@ -197,7 +198,7 @@ class FaissAdapter : public Adapter {
     if (kind_ == Kind::kHnsw) return hnsw;
     std::unique_ptr<faiss::Index> first = std::move(hnsw);
     if (kind_ == Kind::kIvfPq) {
-      // Its k-means wants 39 vectors a list; two dimensions a code of 4 bits.
+      // Its k-means wants 39 vectors per list; a 4-bit code covers two dimensions.
       const auto by_size = std::min<std::uint64_t>(
           static_cast<std::uint64_t>(4 * std::sqrt(base.n())), base.n() / 39);
       const std::uint64_t lists = job.build.value("nlist", std::max<std::uint64_t>(by_size, 1));
@@ -207,7 +208,7 @@ class FaissAdapter : public Adapter {
       ivf->own_fields = centroids.release() != nullptr;
       first = std::move(ivf);
     }
-    // Bytes are measured again as bytes.
+    // Byte vectors are reranked as bytes.
     const bool bytes = base.dtype() == DType::kU8 && job.metric != Metric::kCosine;
     std::unique_ptr<faiss::Index> again;
     if (bytes)
@@ -235,7 +236,7 @@ class FaissAdapter : public Adapter {
   faiss::IndexRefine* refine_ = nullptr;  ///< these three: parts of index_, or null
   faiss::IndexHNSW* hnsw_ = nullptr;
   faiss::IndexIVFPQFastScan* ivf_ = nullptr;
-  bool normalise_ = false;
+  bool normalize_ = false;
   std::uint64_t n_ = 0;
   std::vector<float> queries_, distances_;
   std::vector<faiss::Index::idx_t> labels_;

@@ -1,36 +1,36 @@
-// hmann behind the protocol that its rivals use. Build settings: {"promote": 0.16,
+// hmann behind the protocol that its baselines use. Build settings: {"promote": 0.16,
 // "method": "insertion", "alpha": 1.2, "bits": 2, "seed": 1, "from_hnswlib": FILE,
-// "memory": BYTES}, or {"index": FILE} of one that is finished; and how it is opened:
+// "memory": BYTES}, or {"index": FILE} for a finished index. Settings for opening:
 // {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0,
-// "migration_bytes": 16777216, "helper_threads": 0, "sq": 0}, all optional. Settings:
-// dials, as `hmann search --json` names them: {"walk": "best-first", "ef_l1": 16,
-// "ef_l0": 64}; all optional.
+// "migration_bytes": 16777216, "helper_threads": 0, "sq": 0}. Search settings:
+// parameters, as `hmann search --json` names them: {"mode": "graph", "ef_l1": 16,
+// "ef_l0": 64}. All are optional.
 #include <memory>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
-#include "eval/adapters/asked_dials.h"
 #include "eval/adapters/ladder.h"
 #include "eval/adapters/lines.h"
+#include "eval/adapters/requested_params.h"
 #include "hmann/hmann.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/construct/pipeline.h"
-#include "index/dials/dials_json.h"
+#include "index/params/params_json.h"
 
 namespace hmann::eval {
 namespace {
 
 using Settings = JsonReader<nlohmann::json>;
 
-/// Of a key that is there; else `value` stays as it is.
+/// Reads a whole number if the key is present; otherwise `value` stays as it is.
 template <typename T>
 void WholeIn(Settings& settings, const char* key, T least, T most, T* value) {
   if (settings.Has(key)) settings.Whole(key, least, most, value);
 }
 
-/// A word that `parse` understands.
+/// Reads a word that `parse` understands.
 template <typename T, typename Parse>
 void WordIn(Settings& settings, const char* key, Parse parse, T* value) {
   std::optional<std::string> word;
@@ -44,13 +44,13 @@ class HmannAdapter : public Adapter {
  public:
   std::string Describe() const override { return absl::StrCat("hmann ", HMANN_VERSION); }
 
-  /// Of an index that is open.
+  /// Requires an open index.
   nlohmann::json DefaultSettings() const override {
     const IndexInfo& info = index_->info();
     return Ladder(info.metric == Metric::kInnerProduct, info.codes.bits > 0, Waits());
   }
 
-  absl::StatusOr<std::optional<BuildFigures>> OpenFinished(const AdapterJob& job) override {
+  absl::StatusOr<std::optional<BuildFigures>> OpenFinished(const AdapterInput& job) override {
     if (!job.build.contains("index")) return std::nullopt;
     std::vector<std::string> keys = LoadSettings();
     keys.emplace_back("index");
@@ -67,7 +67,7 @@ class HmannAdapter : public Adapter {
 
   bool Waits() const override { return open_.slow.starts_with("nvme"); }
 
-  absl::Status Check(const AdapterJob& job, const VectorFile&) override {
+  absl::Status Check(const AdapterInput& job, const VectorFile&) override {
     std::vector<std::string> keys = LoadSettings();
     keys.insert(keys.end(), {"m", "ef_construction", "method", "dtype", "alpha", "promote", "seed",
                              "bits", "replicas", "from_hnswlib", "memory"});
@@ -95,7 +95,7 @@ class HmannAdapter : public Adapter {
     return status;
   }
 
-  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string& path,
+  absl::Status Build(const AdapterInput& job, const VectorFile& base, const std::string& path,
                      BuildFigures* figures) override {
     build_.out = path;
     if (build_.memory > 0) build_.work = path + ".work";
@@ -110,7 +110,7 @@ class HmannAdapter : public Adapter {
     return Load(job, base, path);
   }
 
-  absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
+  absl::Status Load(const AdapterInput&, const VectorFile&, const std::string& path) override {
     return Open(path);
   }
 
@@ -125,7 +125,7 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    HMANN_ASSIGN_OR_RETURN(search_, AskedDials(setting));
+    HMANN_ASSIGN_OR_RETURN(search_, RequestedParams(setting));
     return absl::OkStatus();
   }
 
@@ -171,7 +171,7 @@ class HmannAdapter : public Adapter {
     HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, open_));
     index_->Warm();
     searchers_.emplace_back(index_);
-    for (const Placement& placement : index_->Placements()) {  // which asks the kernel
+    for (const Placement& placement : index_->Placements()) {  // Placements() queries the kernel
       const bool slow = placement.structure == "l0" || placement.structure.starts_with("label_");
       fast_bytes_ += slow ? 0 : placement.bytes;
       if (placement.structure == "scalar_codes") scalar_code_bytes_ = placement.bytes;
@@ -179,7 +179,7 @@ class HmannAdapter : public Adapter {
     return absl::OkStatus();
   }
 
-  /// How an index is opened, whoever has built it.
+  /// Reads the options that open an index, built here or finished.
   void ReadOpening(Settings& settings) {
     if (settings.Has("fast")) settings.Text("fast", &open_.fast);
     if (settings.Has("slow")) settings.Text("slow", &open_.slow);
@@ -194,21 +194,21 @@ class HmannAdapter : public Adapter {
   }
 
   absl::Status Run(const RunShare& share, Counters* counters) {
-    SearchOptions options = search_;
+    SearchParams options = search_;
     options.k = share.k;
     HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index_->Resolve(options));
     Searcher& searcher = searchers_[static_cast<std::size_t>(share.thread)];
-    if (in_flight_ > 1) return RunMany(share, resolved.dials, searcher, counters);
+    if (in_flight_ > 1) return RunMany(share, resolved.params, searcher, counters);
     Answer found;
     for (std::uint64_t q = share.begin; q < share.end; ++q) {
       const QueryTimer timer(share, q);
-      HMANN_RETURN_IF_ERROR(searcher.Search(Query(q), resolved.dials, &found, counters));
+      HMANN_RETURN_IF_ERROR(searcher.Search(Query(q), resolved.params, &found, counters));
       Store(found.nearest, share, q);
     }
     return absl::OkStatus();
   }
 
-  absl::Status RunMany(const RunShare& share, const Dials& dials, Searcher& searcher,
+  absl::Status RunMany(const RunShare& share, const ResolvedParams& params, Searcher& searcher,
                        Counters* counters) const {
     std::vector<std::optional<QueryTimer>> timers(share.end - share.begin);
     absl::Status first_error;
@@ -222,27 +222,25 @@ class HmannAdapter : public Adapter {
       if (status.ok()) Store(found.nearest, share, share.begin + i);
     };
     HMANN_RETURN_IF_ERROR(searcher.SearchMany(
-        timers.size(), begin, dials, static_cast<std::uint32_t>(in_flight_), done, counters));
+        timers.size(), begin, params, static_cast<std::uint32_t>(in_flight_), done, counters));
     return first_error;
   }
 
   const std::byte* Query(std::uint64_t q) const { return queries_.data() + q * row_bytes_; }
-  static void Store(const std::vector<Neighbour>& found, const RunShare& share, std::uint64_t q) {
+  static void Store(const std::vector<Neighbor>& found, const RunShare& share, std::uint64_t q) {
     for (std::size_t rank = 0; rank < found.size(); ++rank)
       share.ids[q * share.k + rank] = static_cast<std::uint32_t>(found[rank].label);
   }
 
   BuildOptions build_;
-  OpenOptions open_{.slow = "dram",
-                    .sq_bits = 0};  ///< on 2 MiB pages, where nothing else is asked for
-  SearchOptions search_;
+  OpenOptions open_{.slow = "dram", .sq_bits = 0};  ///< on 2 MiB pages unless requested otherwise
+  SearchParams search_;
   std::shared_ptr<const Index> index_;
-  std::uint64_t fast_bytes_ = 0;  ///< all but L0 and the order of labels, which stays in the file
+  std::uint64_t fast_bytes_ = 0;  ///< all but L0 and the label order
   std::uint64_t scalar_code_bytes_ = 0;
-  std::vector<Searcher> searchers_;  ///< one a thread
-  int usual_in_flight_ = 1,
-      in_flight_ =
-          1;  ///< queries of a thread under way at once: where the setting does not say, and now
+  std::vector<Searcher> searchers_;  ///< one per thread
+  /// Queries that a thread keeps in flight: by default, and in the current shape.
+  int usual_in_flight_ = 1, in_flight_ = 1;
   std::uint64_t row_bytes_ = 0;
   std::vector<std::byte> queries_;
 };

@@ -1,5 +1,4 @@
-/// hnswlib's index as plain memory: what its search reads, in its own layout, and nothing
-/// else of it.
+/// hnswlib's index as plain memory: exactly what its search reads, in its own layout.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +14,8 @@
 namespace hmann::eval {
 
 /// Records of level 0 (links: count and ids, u32 each; vector; label, u64), a table of
-/// pointers to the lists of the levels above, and these lists one behind the other. In 2
-/// MiB pages where the machine has them, as the tiers' own memory is.
+/// pointers to the upper-level lists, and these lists, contiguous. The memory uses 2 MiB
+/// pages where the machine has them, as the tiers' own memory does.
 struct HnswImage {
   std::uint32_t nodes = 0, entry = 0;
   int top_level = 0;
@@ -33,7 +32,7 @@ struct HnswImage {
     return reinterpret_cast<const std::byte* const*>(table.data()) + node;
   }
 
-  /// In the order in which hnswlib loads it, lines numbered through.
+  /// In the order in which hnswlib loads it; lines are numbered consecutively.
   std::vector<IndexMemory> Memory() const {
     std::vector<IndexMemory> memory;
     std::uint64_t line = 0;
@@ -48,7 +47,7 @@ struct HnswImage {
   }
 };
 
-/// `Index`: hnswlib::HierarchicalNSW, of which nothing is deleted. Errors:
+/// `Index`: hnswlib::HierarchicalNSW without deleted elements. Errors:
 /// RESOURCE_EXHAUSTED.
 template <typename Index>
 absl::StatusOr<HnswImage> CopyOfHnswlib(const Index& index) {

@@ -1,7 +1,8 @@
-// hnswlib behind the evaluation protocol: {"distance": "float"} (default; its own way
-// with such data) or {"distance": "u8"} (its integer L2); {"level0": "mapped"} leaves
-// level 0 in the index's file, mapped and read at random. A program of its own, compiled
-// for the CPU at hand: neither its flags nor its headers meet the engine's objects.
+// hnswlib behind the evaluation protocol. {"distance": "float"} (default) is its usual
+// way with such data; {"distance": "u8"} is its integer L2. {"level0": "mapped"} leaves
+// level 0 in the index's file, mapped for random access. This is a separate program,
+// compiled for the local CPU, so neither its flags nor its headers meet the engine's
+// objects.
 #include <cstring>
 #include <memory>
 #include <type_traits>
@@ -17,15 +18,15 @@ namespace hmann::eval {
 namespace {
 
 /// A row in the form that the space computes on.
-void Convert(const VectorFile& file, std::uint64_t i, bool normalise, float* out) {
-  ToFloats(file, i, normalise, out);
+void Convert(const VectorFile& file, std::uint64_t i, bool normalize, float* out) {
+  ToFloats(file, i, normalize, out);
 }
-void Convert(const VectorFile& file, std::uint64_t i, bool /*normalise*/, std::uint8_t* out) {
+void Convert(const VectorFile& file, std::uint64_t i, bool /*normalize*/, std::uint8_t* out) {
   std::memcpy(out, file.Row(i), file.dim());
 }
 
-/// Takes the place of a space's distance function while it lives, and counts its calls.
-/// One at a time, on one thread.
+/// Replaces a space's distance function during its lifetime and counts the calls. Only
+/// one may exist at a time, on one thread.
 template <typename Dist>
 class CountedDistance {
  public:
@@ -56,16 +57,16 @@ class Graph {
  public:
   using Component = std::conditional_t<std::is_same_v<Dist, int>, std::uint8_t, float>;
 
-  Graph(std::unique_ptr<hnswlib::SpaceInterface<Dist>> space, std::uint32_t dim, bool normalise)
-      : space_(std::move(space)), dim_(dim), normalise_(normalise) {}
+  Graph(std::unique_ptr<hnswlib::SpaceInterface<Dist>> space, std::uint32_t dim, bool normalize)
+      : space_(std::move(space)), dim_(dim), normalize_(normalize) {}
 
-  void Build(const AdapterJob& job, const VectorFile& base) {
+  void Build(const AdapterInput& job, const VectorFile& base) {
     index_ = std::make_unique<hnswlib::HierarchicalNSW<Dist>>(space_.get(), base.n(), job.m,
                                                               job.ef_construction);
     AddRows(base.n(), job.threads, [&](std::uint64_t i) {
       thread_local std::vector<Component> row;
       row.resize(dim_);
-      Convert(base, i, normalise_, row.data());
+      Convert(base, i, normalize_, row.data());
       index_->addPoint(row.data(), i);
     });
   }
@@ -85,12 +86,12 @@ class Graph {
   void Prepare(const VectorFile& queries) {
     queries_.resize(queries.n() * dim_);
     for (std::uint64_t i = 0; i < queries.n(); ++i)
-      Convert(queries, i, normalise_, queries_.data() + i * dim_);
+      Convert(queries, i, normalize_, queries_.data() + i * dim_);
   }
 
   void SetEf(std::uint64_t ef) { index().setEf(ef); }
 
-  /// All queries; distances that they took.
+  /// Answers all queries and returns the number of distances computed.
   std::uint64_t Count(const RunShare& all) const {
     const CountedDistance<Dist> counted(index());
     Search(all);
@@ -114,9 +115,9 @@ class Graph {
 
   std::unique_ptr<hnswlib::SpaceInterface<Dist>> space_;
   std::unique_ptr<hnswlib::HierarchicalNSW<Dist>> index_;
-  MappedHnswlib<Dist> mapped_;  ///< used when index_ is null
+  MappedHnswlib<Dist> mapped_;  ///< used if index_ is null
   std::uint32_t dim_;
-  bool normalise_;
+  bool normalize_;
   std::vector<Component> queries_;
 };
 
@@ -134,7 +135,7 @@ class HnswlibAdapter : public Adapter {
     return settings;
   }
 
-  absl::Status Check(const AdapterJob& job, const VectorFile& base) override {
+  absl::Status Check(const AdapterInput& job, const VectorFile& base) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"distance", "level0"}));
     const nlohmann::json distance = job.build.value("distance", nlohmann::json("float"));
     if (distance != "float" && distance != "u8")
@@ -162,7 +163,7 @@ class HnswlibAdapter : public Adapter {
     return absl::OkStatus();
   }
 
-  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&,
+  absl::Status Build(const AdapterInput& job, const VectorFile& base, const std::string&,
                      BuildFigures* figures) override {
     return WithGraph(graph_, [&](auto& graph) {
       graph.Build(job, base);
@@ -172,7 +173,7 @@ class HnswlibAdapter : public Adapter {
   absl::Status Save(const std::string& path) override {
     return WithGraph(graph_, [&](auto& graph) { graph.Save(path); });
   }
-  absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
+  absl::Status Load(const AdapterInput&, const VectorFile&, const std::string& path) override {
     mapped_ = maps_;
     if (maps_) return WithGraph(graph_, [&](auto& graph) { return graph.Map(path); });
     return WithGraph(graph_, [&](auto& graph) { graph.Load(path); });
@@ -207,7 +208,7 @@ class HnswlibAdapter : public Adapter {
 
  private:
   bool integer_ = false, maps_ = false;
-  bool mapped_ = false;  ///< as the index stands; what is built and kept is the same
+  bool mapped_ = false;  ///< load the index mapped; same build and file
   std::variant<std::monostate, Graph<float>, Graph<int>> graph_;
 };
 

@@ -1,7 +1,7 @@
-/// What the programs over hnswlib have in common.
+/// Code shared by the programs over hnswlib.
 #pragma once
 
-#ifdef __SANITIZE_ADDRESS__  // its vectorised loops prefetch past a list's end
+#ifdef __SANITIZE_ADDRESS__  // its vectorized loops prefetch past a list's end
 #define NO_MANUAL_VECTORIZATION
 #endif
 #include <hnswlib/hnswlib.h>
@@ -19,8 +19,8 @@
 
 namespace hmann::eval {
 
-/// Calls add(i) for all of n rows: the first alone, then the others from several threads.
-/// Throws what one of them threw.
+/// Calls add(i) for all n rows: for the first one alone, then for the others from several
+/// threads. Rethrows an exception of one of them.
 template <typename Add>
 void AddRows(std::uint64_t n, int threads, Add add) {
   add(0);
@@ -42,7 +42,8 @@ void AddRows(std::uint64_t n, int threads, Add add) {
   }
 }
 
-/// Bytes that its search needs: records, a pointer to upper lists each, and these.
+/// Bytes that a search needs: records, one pointer to upper lists per record, and the
+/// lists.
 template <typename Dist>
 std::uint64_t BytesOf(const hnswlib::HierarchicalNSW<Dist>& index) {
   std::uint64_t bytes = index.max_elements_ * (index.size_data_per_element_ + sizeof(void*));
@@ -51,8 +52,7 @@ std::uint64_t BytesOf(const hnswlib::HierarchicalNSW<Dist>& index) {
   return bytes;
 }
 
-/// Lets `work` have the graph that is held. hnswlib throws: what it says becomes a
-/// Status.
+/// Calls `work` on the held graph. Converts an exception of hnswlib into a Status.
 template <typename Held, typename Work>
 absl::Status WithGraph(Held& held, Work work) {
   const auto call = [&](auto& graph) -> absl::Status {

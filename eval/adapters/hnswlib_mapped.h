@@ -1,4 +1,4 @@
-/// hnswlib's own index file, searched without reading its level 0 into memory.
+/// Searches hnswlib's own index file without reading its level 0 into memory.
 #pragma once
 
 #include <hnswlib/hnswlib.h>
@@ -15,24 +15,25 @@
 
 namespace hmann::eval {
 
-/// An index whose level 0 (vectors, links, labels) is a read-only mapping of the file
-/// that saveIndex wrote, read at random; the levels above and what a search needs besides
-/// are in memory. What only updates need (locks, the lookup of labels) is left empty: not
+/// An index whose level 0 (vectors, links, labels) is a read-only, random-access mapping
+/// of the file that saveIndex wrote. The upper levels and everything else that a search
+/// needs are in memory. What only updates need (locks, the lookup of labels) stays empty,
+/// so nothing can be added.
 /// to be added to.
 template <typename Dist>
 class MappedHnswlib {
  public:
   using Index = hnswlib::HierarchicalNSW<Dist>;
 
-  /// `space` must outlive it. Errors: as MappedFile::Open; DATA_LOSS naming file and
-  /// offset.
+  /// `space` must outlive the result. Errors: as MappedFile::Open; DATA_LOSS naming file
+  /// and offset.
   static absl::StatusOr<MappedHnswlib> Open(const std::string& path,
                                             hnswlib::SpaceInterface<Dist>* space);
 
   Index* index() const { return index_.get(); }
 
  private:
-  /// The mapping is not hnswlib's to free.
+  /// hnswlib must not free the mapping.
   struct Release {
     void operator()(Index* index) const {
       index->data_level0_memory_ = nullptr;
@@ -40,7 +41,7 @@ class MappedHnswlib {
     }
   };
 
-  /// The fields in front of level 0, in the file's order, unpadded. Returns their size.
+  /// Reads the unpadded fields before level 0, in the file's order. Returns their size.
   static std::size_t ReadHeader(const std::byte* from, Index& index);
   absl::Status ReadUpperLinks(std::size_t offset);
 
@@ -101,13 +102,13 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(
                     size);
   mapped.index_.reset(new Index(space));
   Index& index = *mapped.index_;
-  // What a destructor would look at, before anything can fail.
+  // Set what a destructor would look at before anything can fail.
   index.data_level0_memory_ = nullptr;
   index.linkLists_ = nullptr;
   index.visited_list_pool_ = nullptr;
   index.cur_element_count = 0;
-  index.num_deleted_ =
-      0;  // the adapter never deletes; hnswlib would have to read all of level 0 to count them
+  // The adapter never deletes. To count deletions, hnswlib would read all of level 0.
+  index.num_deleted_ = 0;
 
   const std::size_t header = ReadHeader(mapped.file_.bytes().data(), index);
   const std::size_t n = std::exchange(index.cur_element_count, 0);
@@ -137,7 +138,7 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(
   mapped.file_.Advise(MappedFile::Access::kSequential, 0, size);
   HMANN_RETURN_IF_ERROR(mapped.ReadUpperLinks(header + n * record));
   mapped.file_.Advise(MappedFile::Access::kRandom, 0, size);
-  // Searching only reads through it.
+  // A search only reads through this pointer.
   index.data_level0_memory_ =
       const_cast<char*>(reinterpret_cast<const char*>(mapped.file_.bytes().data() + header));
   return mapped;

@@ -1,12 +1,12 @@
-/// What a curve of hmann is measured at where nobody says.
+/// The default settings of an hmann curve.
 #pragma once
 
 #include "nlohmann/json.hpp"
 
 namespace hmann::eval {
 
-/// Settings of each walk that an index can do: from a recall far below 0.9 to one far
-/// above 0.99. `codes`: it has some. `drive`: its L0 is read by blocks.
+/// Settings of each mode that an index supports, from a recall far below 0.9 to one far
+/// above 0.99. `codes`: the index has codes. `drive`: its L0 is read in blocks.
 nlohmann::json Ladder(bool inner_product, bool codes, bool drive);
 
 }  // namespace hmann::eval

@@ -8,7 +8,7 @@
 
 namespace hmann::eval {
 
-LatencyUs SummariseLatency(std::vector<float> seconds) {
+LatencyUs SummarizeLatency(std::vector<float> seconds) {
   HMANN_CHECK(!seconds.empty());
   std::sort(seconds.begin(), seconds.end());
   const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);

@@ -4,13 +4,13 @@
 
 namespace hmann::eval {
 
-/// What single queries (or reads) took, in microseconds.
+/// Latency of single queries (or reads), in microseconds.
 struct LatencyUs {
-  double mean = 0, p50 = 0,
-         p99 = 0;  ///< of the values in order, the one that 50 % (99 %) do not exceed
+  /// Percentiles: the sorted value that 50 % (99 %) of the values do not exceed.
+  double mean = 0, p50 = 0, p99 = 0;
 };
 
 /// Requires at least one value.
-LatencyUs SummariseLatency(std::vector<float> seconds);
+LatencyUs SummarizeLatency(std::vector<float> seconds);
 
 }  // namespace hmann::eval

@@ -1,23 +1,23 @@
-/// Cache lines that a query needs, as a counter beside distances.
+/// The number of cache lines that a query needs, as a counter next to distances.
 #pragma once
 
 #include <cstdint>
 
 namespace hmann::eval {
 
-/// Bytes of what a query touches.
+/// Sizes of the objects that a query touches, in bytes.
 struct TouchedBytes {
   std::uint32_t row = 0, links = 0, code = 0;  ///< a vector; a list in L0 or L1; a code
 };
 
-/// What a query did, a mean or a sum.
+/// How often a query touched them, as a mean or a sum.
 struct TouchedTimes {
   double distances = 0, lists = 0, codes = 0;
 };
 
-/// Cache lines of 64 bytes: nobody counts lines, they follow from distances (rows), nodes
-/// expanded (lists of links) and estimates (codes, which may share lines: their bytes).
-/// What the CPU's caches have is not taken off.
+/// Cache lines of 64 bytes, computed rather than counted. They follow from distances
+/// (rows), expanded nodes (lists of links) and estimates (codes, by their bytes, since
+/// they may share lines). Hits in the CPU's caches are not subtracted.
 inline double LinesOf(const TouchedTimes& times, const TouchedBytes& bytes) {
   const auto lines = [](std::uint32_t of) {
     const std::uint32_t whole = (of + 63) / 64;

@@ -1,18 +1,18 @@
 // An hmann server behind the protocol. Build settings: {"server": "127.0.0.1:50051",
-// "index": NAME}, and "tls", "ca_file", "certificate_file", "key_file", "token_file" as
-// `hmann query` takes them. Settings: dials. Each searching thread has a connection of
-// its own; with several in flight it has a SearchStream.
+// "index": NAME}, and "tls", "ca_file", "certificate_file", "key_file", "token_file", as
+// for `hmann query`. Settings: parameters. Each searching thread has its own connection;
+// with several queries in flight it uses a SearchStream.
 #include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
-#include "eval/adapters/asked_dials.h"
 #include "eval/adapters/ladder.h"
+#include "eval/adapters/requested_params.h"
 #include "hmann/client.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
-#include "index/dials/dials_json.h"
+#include "index/params/params_json.h"
 
 namespace hmann::eval {
 namespace {
@@ -27,7 +27,7 @@ class ServerAdapter : public Adapter {
 
   nlohmann::json DefaultSettings() const override { return settings_; }
 
-  absl::StatusOr<std::optional<BuildFigures>> OpenFinished(const AdapterJob& job) override {
+  absl::StatusOr<std::optional<BuildFigures>> OpenFinished(const AdapterInput& job) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"server", "index", "tls", "ca_file",
                                                 "certificate_file", "key_file", "token_file"}));
     absl::Status status;
@@ -64,7 +64,7 @@ class ServerAdapter : public Adapter {
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    HMANN_ASSIGN_OR_RETURN(search_, AskedDials(setting));
+    HMANN_ASSIGN_OR_RETURN(search_, RequestedParams(setting));
     return absl::OkStatus();
   }
 
@@ -108,13 +108,13 @@ class ServerAdapter : public Adapter {
 
   absl::StatusOr<client::Answer> Ask(const RunShare& share, std::uint64_t q,
                                      const client::CallOptions& call) {
-    SearchOptions options = search_;
+    SearchParams options = search_;
     options.k = share.k;
     return clients_[static_cast<std::size_t>(share.thread)].Search(index_, Query(q), options, call);
   }
 
   absl::Status Stream(const RunShare& share) {
-    SearchOptions options = search_;
+    SearchParams options = search_;
     options.k = share.k;
     client::SearchStream stream = clients_[static_cast<std::size_t>(share.thread)].OpenStream(
         index_, options, {.deadline = std::chrono::hours(1)});
@@ -123,7 +123,7 @@ class ServerAdapter : public Adapter {
     for (std::uint64_t answered = share.begin; answered < share.end; ++answered) {
       for (; sent < share.end && sent - answered < in_flight_; ++sent) {
         timers[sent - share.begin].emplace(share, sent);
-        if (!stream.Send(sent, Query(sent)).ok()) break;  // Receive says why
+        if (!stream.Send(sent, Query(sent)).ok()) break;  // Receive reports the reason
       }
       HMANN_ASSIGN_OR_RETURN(std::optional<client::StreamedAnswer> next, stream.Receive());
       if (!next || next->id < share.begin || next->id >= share.end)
@@ -148,8 +148,8 @@ class ServerAdapter : public Adapter {
   std::string address_, index_;
   client::ConnectOptions connect_;
   nlohmann::json settings_;
-  std::vector<Client> clients_;  ///< one a thread
-  SearchOptions search_;
+  std::vector<Client> clients_;  ///< one per thread
+  SearchParams search_;
   std::uint64_t in_flight_ = 1;
   std::uint64_t row_bytes_ = 1;
   std::vector<std::byte> queries_;

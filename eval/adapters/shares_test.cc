@@ -12,12 +12,12 @@ namespace {
 TEST(Latency, NearestRanks) {
   std::vector<float> seconds;
   for (int i = 200; i >= 1; --i) seconds.push_back(1e-6f * static_cast<float>(i));
-  const LatencyUs latency = SummariseLatency(seconds);
+  const LatencyUs latency = SummarizeLatency(seconds);
   EXPECT_NEAR(latency.mean, 100.5, 1e-3);
   EXPECT_NEAR(latency.p50, 100, 1e-3);
   EXPECT_NEAR(latency.p99, 198, 1e-3);
-  EXPECT_NEAR(SummariseLatency({3e-6f}).p50, 3, 1e-5);
-  EXPECT_NEAR(SummariseLatency({3e-6f}).p99, 3, 1e-5);
+  EXPECT_NEAR(SummarizeLatency({3e-6f}).p50, 3, 1e-5);
+  EXPECT_NEAR(SummarizeLatency({3e-6f}).p99, 3, 1e-5);
 }
 
 TEST(Shares, EveryQueryOnceWhateverTheThreads) {

@@ -1,21 +1,22 @@
-// HNSW over two memories, one of them emulated: the graph is hnswlib's, its search is
-// hnswlib's told again (hnsw_walk.h), and every touch of the index goes through one
-// accessor. Distances are hmann's kernels, which are faster than hnswlib's own (u8 128-d
+// HNSW over two memories, one of them emulated. The graph is hnswlib's, the search is
+// hnswlib's reimplemented (hnsw_traversal.h), and every touch of the index passes one
+// accessor. Distances use hmann's kernels, which are faster than hnswlib's own (u8 128-d
 // 4.1 ns against 4.8, f32 7.3 against 10.5, Zen 4).
 //
 // Settings: {"placement": "slow", "ef": 40, "fast_bytes": 27000000, "emulated":
-// "lat=300ns", "ahead": "own", "in_flight": 4}; all but two are optional, and fast_bytes
-// are of the whole index. With several queries in flight
-// each has a walk of its own, which gives way to the next where it would wait. What a
-// model (eval/models/placement.h) says of each line is found out before the clock starts,
-// in a steady state: all queries are run once to warm it, once to log what it says, one
-// after the other. A timed run reads the log, and waits for what was slow as the emulated
-// tier says.
+// "lat=300ns", "ahead": "own", "in_flight": 4}. All but two are optional; fast_bytes
+// refers to the whole index. With several queries in flight, each has its own traversal,
+// which yields to the next where it would wait.
+//
+// A model (eval/models/placement.h) classifies each line before the clock starts, in a
+// steady state. All queries run once to warm it and once, one after the other, to log its
+// answers. A timed run reads the log and waits for slow lines as the emulated tier
+// dictates.
 #include <map>
 #include <memory>
 #include <variant>
 
-#include "eval/adapters/tiers_rival.h"
+#include "eval/adapters/tiers_baseline.h"
 #include "hmann/distance.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
@@ -35,7 +36,7 @@ class TiersAdapter : public Adapter {
     return settings;
   }
 
-  absl::Status Check(const AdapterJob& job, const VectorFile& base) override {
+  absl::Status Check(const AdapterInput& job, const VectorFile& base) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {}));
     if (job.metric != Metric::kL2 || (base.dtype() != DType::kU8 && base.dtype() != DType::kF32)) {
       return InvalidArgument("HNSW over two memories: expected u8 or f32 under l2, found ",
@@ -45,24 +46,24 @@ class TiersAdapter : public Adapter {
     k_ = job.k;
     HMANN_ASSIGN_OR_RETURN(const Kernels kernels,
                            ChooseKernels(base.dtype(), job.metric, base.dim()));
-    base.dtype() == DType::kU8 ? void(rival_.emplace<Rival<int>>(kernels))
-                               : void(rival_.emplace<Rival<float>>(kernels));
+    base.dtype() == DType::kU8 ? void(baseline_.emplace<Baseline<int>>(kernels))
+                               : void(baseline_.emplace<Baseline<float>>(kernels));
     return absl::OkStatus();
   }
 
-  absl::Status Build(const AdapterJob& job, const VectorFile& base, const std::string&,
+  absl::Status Build(const AdapterInput& job, const VectorFile& base, const std::string&,
                      BuildFigures* figures) override {
-    return WithGraph(rival_, [&](auto& rival) { rival.Build(job, base, figures); });
+    return WithGraph(baseline_, [&](auto& baseline) { baseline.Build(job, base, figures); });
   }
   absl::Status Save(const std::string& path) override {
-    return WithGraph(rival_, [&](auto& rival) { rival.Save(path); });
+    return WithGraph(baseline_, [&](auto& baseline) { baseline.Save(path); });
   }
-  absl::Status Load(const AdapterJob&, const VectorFile&, const std::string& path) override {
-    return WithGraph(rival_, [&](auto& rival) { return rival.Load(path); });
+  absl::Status Load(const AdapterInput&, const VectorFile&, const std::string& path) override {
+    return WithGraph(baseline_, [&](auto& baseline) { return baseline.Load(path); });
   }
   bool ServesFromFile() const override { return true; }
   absl::Status Prepare(const VectorFile& queries) override {
-    return WithGraph(rival_, [&](auto& rival) { rival.Prepare(queries); });
+    return WithGraph(baseline_, [&](auto& baseline) { baseline.Prepare(queries); });
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
@@ -78,9 +79,9 @@ class TiersAdapter : public Adapter {
       reader.Whole("fast_bytes", 1, std::uint64_t{1} << 48, &wanted.fast_bytes);
     if (setting.contains("emulated")) reader.Text("emulated", &wanted.emulated);
     if (setting.contains("ahead")) reader.Text("ahead", &ahead);
-    if (ahead != "own" && ahead != "neighbours") reader.Wrong("ahead", "own or neighbours", ahead);
+    if (ahead != "own" && ahead != "neighbors") reader.Wrong("ahead", "own or neighbors", ahead);
     HMANN_RETURN_IF_ERROR(status);
-    wanted.ahead = ahead == "own" ? Ahead::kOwn : Ahead::kNeighbours;
+    wanted.ahead = ahead == "own" ? Ahead::kOwn : Ahead::kNeighbors;
     if (!buses_.contains(wanted.emulated)) {
       HMANN_ASSIGN_OR_RETURN(const EmulationSpec spec, EmulationSpec::Parse(wanted.emulated));
       Emulated memory;
@@ -98,19 +99,19 @@ class TiersAdapter : public Adapter {
                              " and ", shape.in_flight);
     }
     setting_.in_flight = shape.in_flight;
-    return WithGraph(rival_, [&](auto& rival) -> absl::Status {
-      rival.SetInFlight(shape.in_flight);
+    return WithGraph(baseline_, [&](auto& baseline) -> absl::Status {
+      baseline.SetInFlight(shape.in_flight);
       if (traces_.contains(setting_.TraceKey())) return absl::OkStatus();
-      HMANN_ASSIGN_OR_RETURN(Trace trace, rival.Record(setting_, k_));
+      HMANN_ASSIGN_OR_RETURN(Trace trace, baseline.Record(setting_, k_));
       traces_.emplace(setting_.TraceKey(), std::move(trace));
       return absl::OkStatus();
     });
   }
 
   absl::Status Search(const RunShare& share) override {
-    return WithGraph(rival_, [&](auto& rival) {
-      return rival.Search(setting_, traces_.at(setting_.TraceKey()), buses_.at(setting_.emulated),
-                          share);
+    return WithGraph(baseline_, [&](auto& baseline) {
+      return baseline.Search(setting_, traces_.at(setting_.TraceKey()),
+                             buses_.at(setting_.emulated), share);
     });
   }
 
@@ -121,7 +122,7 @@ class TiersAdapter : public Adapter {
   }
 
  private:
-  std::variant<std::monostate, Rival<int>, Rival<float>> rival_;
+  std::variant<std::monostate, Baseline<int>, Baseline<float>> baseline_;
   std::uint32_t k_ = 0;
   TierSetting setting_;
   std::map<std::string, Emulated> buses_;  ///< by their settings

@@ -1,5 +1,5 @@
-/// How a search tells of each byte of the index that it fetches ahead or uses: to nobody,
-/// to an emulated slow tier, or to a model.
+/// How a search reports each byte of the index that it prefetches or uses: to nothing, to
+/// an emulated slow tier, or to a model.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace hmann::eval {
 
-/// Lines that hold [address, address + bytes), 64 at a time: `each(first byte of the
-/// piece, lines of it)`.
+/// Visits the lines that hold [address, address + bytes), up to 64 at a time: `each(first
+/// byte of the piece, number of lines)`.
 template <typename Each>
 void ForLines(const void* address, std::size_t bytes, Each each) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
@@ -28,14 +28,14 @@ void ForLines(const void* address, std::size_t bytes, Each each) {
   }
 }
 
-/// Nothing is slow.
+/// No memory is slow.
 struct NoAccess {
   void NewQuery() {}
   void Fetch(Part, std::uint32_t, const void*, std::size_t) {}
   void Use(Part, std::uint32_t, const void*, std::size_t) {}
 };
 
-/// Everything is slow. `Lines`: EmulatedLines.
+/// All memory is slow. `Lines`: EmulatedLines.
 template <typename Lines>
 struct SlowAccess {
   Lines* lines;
@@ -49,7 +49,7 @@ struct SlowAccess {
   }
 };
 
-/// What a log says is slow; the search must be the one that wrote the log.
+/// The log says what is slow. The search must be the one that wrote the log.
 template <typename Lines>
 struct ReplayAccess {
   Lines* lines;
@@ -66,7 +66,7 @@ struct ReplayAccess {
     ForLines(address, bytes, [this](const std::byte* piece, std::uint32_t count) {
       const std::uint64_t slow = log.Take(count);
       if (slow == 0) return;
-      // All are on their way before the first is waited for.
+      // All are in flight before the first wait.
       ForRuns(piece, slow,
               [this](const std::byte* run, std::size_t length) { lines->Fetch(run, length); });
       ForRuns(piece, slow,
@@ -75,7 +75,7 @@ struct ReplayAccess {
   }
 
  private:
-  /// Neighbouring lines whose bits are set, together.
+  /// Groups adjacent lines whose bits are set.
   template <typename Each>
   static void ForRuns(const std::byte* piece, std::uint64_t slow, Each each) {
     std::uint32_t at = 0;
@@ -91,17 +91,17 @@ struct ReplayAccess {
   }
 };
 
-/// Memory that the index lies in, whose lines are numbered from `first_line` on.
+/// Memory of the index, with lines numbered from `first_line`.
 struct IndexMemory {
   std::span<const std::byte> bytes;  ///< starts on a line
   std::uint64_t first_line = 0;
 };
 
-/// Asks a model, writes the log, and counts.
+/// Queries a model, writes the log, and counts.
 class RecordingAccess {
  public:
-  /// `log` may be null: the model is asked all the same. The others must outlive this.
-  /// `nodes`: of the index.
+  /// `log` may be null; the model is still queried. The other arguments must outlive this
+  /// object. `nodes`: of the index.
   RecordingAccess(PlacementModel* model, std::span<const IndexMemory> memory, std::uint32_t nodes,
                   TouchLog* log)
       : model_(model), memory_(memory.begin(), memory.end()), log_(log), read_by_(nodes, 0) {
@@ -122,10 +122,10 @@ class RecordingAccess {
     Touch(part, node, address, bytes);
   }
 
-  std::uint64_t lines() const { return lines_; }            ///< distinct ones a query, summed
-  std::uint64_t slow_lines() const { return slow_lines_; }  ///< of these, from slow memory
-  /// Nodes of which any byte came from slow memory, each once a query.
-  std::uint64_t slow_reads() const { return slow_reads_; }
+  std::uint64_t lines() const { return lines_; }            ///< distinct lines per query, summed
+  std::uint64_t slow_lines() const { return slow_lines_; }  ///< those from slow memory
+  /// Nodes with any byte from slow memory, each counted once per query.
+  std::uint64_t node_reads() const { return slow_reads_; }
 
  private:
   void Touch(Part part, std::uint32_t node, const void* address, std::size_t bytes) {
@@ -142,8 +142,8 @@ class RecordingAccess {
   }
   void Count(std::uint64_t line, std::uint32_t node, bool slow) {
     std::uint32_t& seen = seen_by_[line];
-    // A line may hold parts of two kinds, one of them slow: it is counted once, and as
-    // slow if either is.
+    // A line may hold parts of two kinds, only one of them slow. It is counted once, and
+    // as slow if either is.
     const bool is_new = seen >> 1 != query_, newly_slow = slow && (is_new || (seen & 1) == 0);
     lines_ += is_new ? 1 : 0;
     slow_lines_ += newly_slow ? 1 : 0;
@@ -155,7 +155,7 @@ class RecordingAccess {
   }
   std::uint64_t LineOf(const std::byte* line) const {
     for (const IndexMemory& part : memory_) {
-      // Beyond the end by less than a line: a piece begins where its first line does.
+      // The piece begins with its first line, so it may pass the end by less than a line.
       if (line >= part.bytes.data() && line < part.bytes.data() + part.bytes.size()) {
         return part.first_line + static_cast<std::uint64_t>(line - part.bytes.data()) / 64;
       }

@@ -5,15 +5,16 @@
 
 namespace hmann::eval {
 
-/// Pages go to DRAM in the order in which they are first touched until it is full, then
-/// to slow memory, and stay where they are: what an operating system does that fills the
-/// nearest node first and migrates nothing. Not thread-safe.
+/// Pages go to DRAM in the order of their first touch until it is full, then to slow
+/// memory. They never move. An operating system does this if it fills the nearest node
+/// first and migrates nothing. Not thread-safe.
 class FirstTouch {
  public:
-  /// `pages`: footprint; pages are numbered from 0. `fast_pages`: that fit in DRAM.
+  /// `pages`: footprint; pages are numbered from 0. `fast_pages`: the pages that fit in
+  /// DRAM.
   FirstTouch(std::uint64_t pages, std::uint64_t fast_pages);
 
-  /// Touches a page; whether it lies in DRAM.
+  /// Touches a page and returns whether it lies in DRAM.
   bool Touch(std::uint64_t page);
 
  private:

@@ -5,16 +5,16 @@
 namespace hmann::eval {
 
 MemoryAccesses operator-(const MemoryAccesses& a, const MemoryAccesses& b) {
-  return {a.dram_reads - b.dram_reads, a.dram_writes - b.dram_writes, a.slow_reads - b.slow_reads,
+  return {a.dram_reads - b.dram_reads, a.dram_writes - b.dram_writes, a.node_reads - b.node_reads,
           a.slow_writes - b.slow_writes};
 }
 
 void MemoryModeCache::CountTag(Slot found) {
-  ++accesses_.dram_reads;  // with a read's data at once
+  ++accesses_.dram_reads;  // for a read, together with its data
   hits_ += found.hit ? 1 : 0;
   if (found.hit) return;
-  if (found.dirty) ++accesses_.slow_writes;  // its data came along when the tag was read
-  ++accesses_.slow_reads;
+  if (found.dirty) ++accesses_.slow_writes;  // its data was fetched with the tag
+  ++accesses_.node_reads;
   ++accesses_.dram_writes;
 }
 

@@ -1,7 +1,7 @@
-/// DRAM as the hardware's cache before slow memory ("Memory Mode"), as models that are
-/// fed a trace of line addresses. Source: Hildebrand, dissertation, ch. 2 (table 2.2):
-/// direct-mapped by physical address, lines of 64 bytes, tags beside the data, a line is
-/// inserted on every miss, reads and writes alike.
+/// DRAM as the hardware's cache for slow memory ("Memory Mode"), as models that consume a
+/// trace of line addresses. Source: Hildebrand, dissertation, ch. 2 (table 2.2). The
+/// cache is direct-mapped by physical address, has lines of 64 bytes, and keeps tags next
+/// to the data. Every miss inserts its line, for reads and writes alike.
 #pragma once
 
 #include <cstdint>
@@ -9,45 +9,45 @@
 
 namespace hmann::eval {
 
-/// Accesses of 64 bytes that requests cause behind the CPU's caches.
+/// 64-byte accesses that requests cause behind the CPU's caches.
 struct MemoryAccesses {
   std::uint64_t dram_reads = 0;
   std::uint64_t dram_writes = 0;
-  std::uint64_t slow_reads = 0;
+  std::uint64_t node_reads = 0;
   std::uint64_t slow_writes = 0;
 
-  std::uint64_t Sum() const { return dram_reads + dram_writes + slow_reads + slow_writes; }
+  std::uint64_t Sum() const { return dram_reads + dram_writes + node_reads + slow_writes; }
   bool operator==(const MemoryAccesses&) const = default;
 };
 MemoryAccesses operator-(const MemoryAccesses& a, const MemoryAccesses& b);
 
-/// What both models do with a request once they know whether its line is there. Not
+/// What both models do with a request once they know whether its line is cached. Not
 /// thread-safe.
 class MemoryModeCache {
  public:
   virtual ~MemoryModeCache() = default;
 
-  /// Requests of a 64-byte line by its number. They return whether it was in DRAM.
+  /// Requests a 64-byte line by its number. Both return whether it was in DRAM.
   bool Read(std::uint64_t line);
-  /// A store that goes past the CPU's caches, or a line that leaves them without having
-  /// been read from here.
+  /// A store that bypasses the CPU's caches, or the eviction of a line that was not read
+  /// from here.
   bool Write(std::uint64_t line);
-  /// A line leaves the CPU's caches that a Read brought there: known to be in DRAM, so
-  /// that no tag is checked. One that has been pushed out since is written like any
-  /// other.
+  /// The CPU's caches evict a line that a Read brought there. It is known to be in DRAM,
+  /// so no tag is checked. If DRAM has evicted it since, it is written like any other
+  /// line.
   bool WriteBack(std::uint64_t line);
 
   const MemoryAccesses& accesses() const { return accesses_; }
   std::uint64_t hits() const { return hits_; }
 
  protected:
-  /// A line that is there, or the one that has to go for it.
+  /// The cached line, or the line that must be evicted for it.
   struct Slot {
     bool hit = false;
     bool dirty = false;
   };
-  /// Gives the line its place if it has none. `found`: what was there before. Returns
-  /// where the line's dirty bit is.
+  /// Inserts the line if it is not cached. `found` receives what was there before.
+  /// Returns a pointer to the line's dirty bit.
   virtual bool* Bring(std::uint64_t line, Slot* found) = 0;
   virtual bool Holds(std::uint64_t line) const = 0;
 
@@ -78,12 +78,12 @@ class DirectMappedCache : public MemoryModeCache {
   std::vector<Entry> entries_;
 };
 
-/// The reading of the paper: fully associative, the least recently used line goes. The
-/// counts per request are those of the other.
+/// The paper's reading: fully associative, evicting the least recently used line. The
+/// counts per request are the same as in the other model.
 class LruCache : public MemoryModeCache {
  public:
-  /// `lines`: capacity C, at least 1. `footprint`: lines are numbered 0 .. footprint - 1;
-  /// 4 bytes each.
+  /// `lines`: capacity C, at least 1. `footprint`: lines are numbered 0 .. footprint - 1,
+  /// at 4 bytes each.
   LruCache(std::uint64_t lines, std::uint64_t footprint);
 
  private:
@@ -93,7 +93,7 @@ class LruCache : public MemoryModeCache {
     std::uint32_t newer = kNone, older = kNone;
     bool dirty = false;
   };
-  /// Makes the line the newest as well.
+  /// Also makes the line the newest.
   bool* Bring(std::uint64_t line, Slot* found) override;
   bool Holds(std::uint64_t line) const override { return entry_of_[line] != kNone; }
   void Unlink(std::uint32_t entry);

@@ -18,8 +18,7 @@ MemoryAccesses Alone(Cache cache, void (*before)(Cache&), void (*request)(Cache&
   return cache.accesses() - start;
 }
 
-/// One line of capacity: whatever comes second pushes out what came first, in either
-/// model.
+/// With one line of capacity, the second line evicts the first, in either model.
 template <typename Cache>
 std::vector<RequestRow> Requests(const Cache& empty) {
   using Step = void (*)(Cache&);
@@ -37,8 +36,8 @@ std::vector<RequestRow> Requests(const Cache& empty) {
           {"write back after read-modify-write (DDO)", {0, 1, 0, 0}, Alone(empty, read0, back0)}};
 }
 
-constexpr std::uint64_t kLines =
-    10'000;  // C of the loops: every share below is a whole number of lines
+// C of the loops: every share below is a whole number of lines.
+constexpr std::uint64_t kLines = 10'000;
 
 enum class Kind { kRead, kWrite };
 
@@ -58,9 +57,9 @@ double Loop(Kind kind, double share) {
   return Pass(cache, kind, 0, lines);
 }
 
+/// Accesses per request over the first and the last tenth of C of a pass.
 struct Ends {
-  double first = 0,
-         last = 0;  ///< accesses per request over the first and the last tenth of C of the pass
+  double first = 0, last = 0;
 };
 
 /// A pass over 2.2 C of one kind after laps of the other.
@@ -86,8 +85,8 @@ double HitsOfAliases() {
 
 constexpr std::uint64_t kLinesOfAPage = 64;
 
-/// Hit rate of random lines over `pages` pages, each wherever `frame_of` puts it, in the
-/// steady state.
+/// Hit rate of random lines over `pages` pages, placed by `frame_of`, in the steady
+/// state.
 double HitRate(std::uint64_t cache_pages, std::uint64_t pages, std::uint64_t seed,
                const std::function<std::uint64_t(std::uint64_t page)>& frame_of) {
   DirectMappedCache cache(cache_pages * kLinesOfAPage);
@@ -110,7 +109,7 @@ void AddHitRates(std::uint64_t seed, std::vector<AcceptanceRow>* rows) {
     rows->push_back({"random lines over " + text + " C, contiguous: hit rate",
                      std::min(1.0, 1 / share),
                      HitRate(kPages, pages, seed, [](std::uint64_t page) { return page; }), 0.005});
-    // 2^40 bytes of frames, each page in one of its own by chance.
+    // 2^40 bytes of frames; each page gets a random frame.
     rows->push_back(
         {"random lines over " + text + " C, pages scattered: hit rate",
          (1 - std::exp(-share)) / share,

@@ -1,5 +1,5 @@
-/// The traces by which the models of Memory Mode are accepted, beside what the study that
-/// they follow gives. memory_mode_test holds and prints them.
+/// The traces by which the models of Memory Mode are accepted, with the values of the
+/// study that they follow. memory_mode_test checks and prints them.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,24 @@
 
 namespace hmann::eval {
 
-/// A row of table 2.2: one request in a state that a few requests before it have made.
+/// A row of table 2.2: one request, in a state that a few earlier requests have set up.
 struct RequestRow {
   std::string request;  ///< "read miss, victim dirty"
   MemoryAccesses expected, measured;
 };
 
-/// Seven micro-traces over the direct-mapped model, or the fully associative one, of one
-/// line.
+/// Seven micro-traces over the direct-mapped or the fully associative model, of one line.
 std::vector<RequestRow> RequestTable(bool fully_associative = false);
 
-/// A longer trace boiled down to a number.
+/// A longer trace reduced to one number.
 struct AcceptanceRow {
   std::string trace;  ///< "read loop over 0.27 C: accesses per read"
   double expected = 0, measured = 0;
-  double tolerance = 0;  ///< 0 where no chance is involved
+  double tolerance = 0;  ///< 0 if no chance is involved
 };
 
-/// Loops, passes of one kind after the other, aliases, and hit rates of random lines, all
-/// on the direct-mapped model. A second at most.
+/// Loops, consecutive passes of one kind, aliases, and hit rates of random lines, all on
+/// the direct-mapped model. Takes a second at most.
 std::vector<AcceptanceRow> AcceptanceList(std::uint64_t seed);
 
 }  // namespace hmann::eval

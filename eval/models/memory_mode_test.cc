@@ -26,7 +26,7 @@ TEST(MemoryMode, SevenMicroTracesGiveTheSevenRows) {
       // The table of doc/tiers.md.
       const MemoryAccesses& at = rows[i].measured;
       std::cout << rows[i].request << (associative ? ", LRU" : "") << ": DRAM " << at.dram_reads
-                << " read, " << at.dram_writes << " written; slow " << at.slow_reads << " read, "
+                << " read, " << at.dram_writes << " written; slow " << at.node_reads << " read, "
                 << at.slow_writes << " written\n";
     }
   }

@@ -35,7 +35,8 @@ class FastUpper : public PlacementModel {
   std::vector<bool> in_upper_;
 };
 
-/// A model that knows lines only. `Memory` has bool Touch(line): whether it was fast.
+/// A model that knows only lines. `Memory` has bool Touch(line), which returns whether
+/// the line was fast.
 template <typename Memory>
 class ByLine : public PlacementModel {
  public:

@@ -1,5 +1,5 @@
-/// Where the lines of an index lie under one way of using two memories, as a model that
-/// is asked line by line while a search runs.
+/// Where the lines of an index lie under one way of using two memories, as a model that a
+/// running search queries line by line.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,24 @@
 
 namespace hmann::eval {
 
-/// What of an HNSW index a search touches.
+/// The parts of an HNSW index that a search touches.
 enum class Part : std::uint8_t {
   kLinks = 0,       ///< of level 0
-  kVector = 1,      ///< which lies between links and label in the node's record of level 0
+  kVector = 1,      ///< lies between links and label in the node's level-0 record
   kLabel = 2,       ///< likewise
-  kUpperTable = 3,  ///< the pointer to the node's lists of the levels above
-  kUpperLinks = 4,  ///< these
+  kUpperTable = 3,  ///< pointer to the node's upper-level lists
+  kUpperLinks = 4,  ///< those lists
 };
 
 /// How an index is spread over fast and slow memory.
 struct PlacementRequest {
-  std::string name;         ///< one of kPlacements
-  double fast_share = 0.1;  ///< of the footprint's bytes that fast memory holds; of the models of
-                            ///< hardware and operating system alone
-  std::uint64_t lines =
-      0;  ///< footprint: 64-byte lines, numbered from 0 in the order in which loading writes them
-  std::vector<bool> in_upper;  ///< by node: whether it lives above level 0
+  std::string name;  ///< one of kPlacements
+  /// The share of the footprint's bytes that fast memory holds. Only the models of
+  /// hardware and operating system use it.
+  double fast_share = 0.1;
+  /// Footprint: 64-byte lines, numbered from 0 in the order in which loading writes them.
+  std::uint64_t lines = 0;
+  std::vector<bool> in_upper;  ///< by node: whether it has upper levels
 };
 
 /// Not thread-safe.
@@ -35,24 +36,26 @@ class PlacementModel {
  public:
   virtual ~PlacementModel() = default;
 
-  /// A line that a query touches twice is in the CPU's cache and asked for once: what a
-  /// query was told stays until the next begins.
+  /// Starts a query. A line that a query touches twice is in the CPU's cache the second
+  /// time, so its first answer holds until the next query begins.
   virtual void NewQuery() {}
-  /// Whether this line of a node comes from slow memory now. Models of caches change with
-  /// every question.
+  /// Whether this line of a node now comes from slow memory. Every call changes the state
+  /// of a cache model.
   virtual bool Slow(Part part, std::uint32_t node, std::uint64_t line) = 0;
-  /// Whether answers depend on what was asked before, so that a steady state has to be
-  /// reached first.
+  /// Whether answers depend on earlier calls, so that a search must first reach a steady
+  /// state.
   virtual bool Learns() const { return false; }
 };
 
-/// "dram": nothing is slow; "slow": everything; "fast-upper": upper links, and the
-/// vectors of nodes that have some, are fast; "memory-mode": fast memory is a
-/// direct-mapped cache of all (memory_mode.h), whose physical addresses are contiguous,
-/// which is its best case; "memory-mode-lru": the same, fully associative; "first-touch":
-/// pages of 4 KiB are fast in the order in which loading writes them;
-/// "first-touch-queries": in the order in which the first queries touch them, as with a
-/// file that is mapped.
+/// - "dram": nothing is slow.
+/// - "slow": everything is slow.
+/// - "fast-upper": upper links, and the vectors of nodes that have some, are fast.
+/// - "memory-mode": fast memory is a direct-mapped cache of everything (memory_mode.h),
+///   with contiguous physical addresses, which is its best case.
+/// - "memory-mode-lru": the same, fully associative.
+/// - "first-touch": pages of 4 KiB become fast in the order in which loading writes them.
+/// - "first-touch-queries": in the order in which the first queries touch them, as with a
+///   mapped file.
 inline constexpr const char* kPlacements[] = {"dram",
                                               "slow",
                                               "fast-upper",
@@ -64,7 +67,7 @@ inline constexpr const char* kPlacements[] = {"dram",
 /// Errors: INVALID_ARGUMENT for another name, or a share outside (0, 1].
 absl::StatusOr<std::unique_ptr<PlacementModel>> MakePlacement(const PlacementRequest& request);
 
-/// Lines that fast memory holds under the request; 0 for "fast-upper", whose size follows
+/// Lines that fast memory holds under the request. 0 for "fast-upper", whose size follows
 /// from the index alone.
 std::uint64_t FastLines(const PlacementRequest& request);
 

@@ -18,7 +18,7 @@ std::unique_ptr<PlacementModel> Model(const std::string& name, double share = 0.
   return *std::move(model);
 }
 
-/// Slow lines of a pass over the footprint, each line a query of its own.
+/// Slow lines of a pass over the footprint; each line is its own query.
 std::uint64_t SlowOfPass(PlacementModel& model) {
   std::uint64_t slow = 0;
   for (std::uint64_t line = 0; line < kLines; ++line) {

@@ -5,12 +5,11 @@
 
 namespace hmann::eval {
 
-/// One bit for each line that a search touches, in its order: a model is asked once,
-/// without a clock, and the timed run reads what it said, so that no time is charged for
-/// the model itself.
+/// One bit per line that a search touches, in order. A model answers once, off the clock,
+/// and the timed run replays its answers. So no time is charged for the model itself.
 class TouchLog {
  public:
-  /// `count` bits, the first one lowest; 1 to 64.
+  /// Appends `count` (1 to 64) bits, the first one lowest.
   void Append(std::uint64_t bits, std::uint32_t count) {
     const std::uint32_t shift = size_ % 64;
     if (shift == 0) words_.push_back(0);
@@ -21,12 +20,12 @@ class TouchLog {
 
   std::uint64_t size() const { return size_; }
 
-  /// Reads from the front, or from bit `at` on.
+  /// Reads from the front, or from bit `at`.
   class Reader {
    public:
     explicit Reader(const TouchLog& log, std::uint64_t at = 0)
         : words_(log.words_.data()), at_(at), size_(log.size_) {}
-    /// The next `count` bits, 1 to 64; there must be that many.
+    /// Returns the next `count` (1 to 64) bits; that many must remain.
     std::uint64_t Take(std::uint32_t count) {
       const std::uint32_t shift = at_ % 64;
       std::uint64_t bits = words_[at_ / 64] >> shift;

@@ -39,48 +39,49 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
   benchmark->rounds = 1;
   CLI::App* app = eval.add_subcommand(
       "load",
-      "What a server answers when requests arrive at random times, whether or not it keeps up: "
-      "latencies from the arrival on, what is refused or late, CPU time");
+      "Measure a server under requests at random times, whether or not it keeps up: latency from "
+      "arrival, refused and late requests, CPU time");
   app->add_option("--server", load->server, "HOST:PORT or unix:PATH of a running `hmann serve`")
       ->required();
-  app->add_option("--server-index", load->index, "name of the index there")->required();
+  app->add_option("--server-index", load->index, "name of the index on the server")->required();
   app->add_option("--queries", benchmark->job.queries,
                   "vector file of the index's type and dimension")
       ->required();
   tools::AddConnectFlags(*app, &load->connect);
-  app->add_option("--rate", load->rates, "requests a second, one run of each")
+  app->add_option("--rate", load->rates, "requests per second, one run each")
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   tools::AddParsed(*app, "--time", ParseDuration, &load->time,
-                   "that requests arrive for (default: 10s)");
+                   "period in which requests arrive (default: 10s)");
   tools::AddParsed(*app, "--deadline", ParseDuration, &load->deadline,
-                   "of a request, from its arrival (default: 1s)");
-  app->add_option("--batch", load->batch, "queries of a request")
+                   "deadline of a request, from its arrival (default: 1s)");
+  app->add_option("--batch", load->batch, "queries per request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_flag("--stream", load->stream, "one SearchStream of each connection, instead of calls")
+  app->add_flag("--stream", load->stream, "use one SearchStream per connection instead of calls")
       ->excludes("--batch");
-  app->add_flag("--empty", load->empty, "calls that search nothing: what a call costs by itself");
-  app->add_option("--connections", load->connections, "that requests take in turn")
+  app->add_flag("--empty", load->empty,
+                "send calls that search nothing, to measure the cost of a call alone");
+  app->add_option("--connections", load->connections, "connections that requests use in turn")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app->add_option("--server-pid", load->server_pid,
-                  "process of the server, on this machine: its CPU time a request")
+                  "the server's process on this machine, to measure its CPU time per request")
       ->check(CLI::Range(1, 1 << 30));
   app->add_option("--settings", flags->settings,
-                  "INDEX=[{...}]: dials, as `hmann search --json` names them, a run of each");
-  app->add_option("--k", load->k, "neighbours per query")
+                  "INDEX=[{...}]: parameters, as `hmann search --json` names them, one run each");
+  app->add_option("--k", load->k, "neighbors per query")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--rounds", benchmark->rounds, "times that every rate is run")
+  app->add_option("--rounds", benchmark->rounds, "runs of every rate")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   flags->AddOut(*app,
                 "--server 127.0.0.1:50051 --server-index sift --queries q.u8bin --rate "
                 "500,1000,2000",
                 false);
-  app->get_option("--out")->description("folder of results.jsonl and report.html");
+  app->get_option("--out")->description("folder for results.jsonl and report.html");
   return {app, [flags] { return RunLoadCommand(*flags); }};
 }
 

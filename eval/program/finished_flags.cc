@@ -5,15 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "eval/own_contestants.h"
+#include "eval/builtin_systems.h"
 #include "index/base/status_macros.h"
 #include "tools/connect_flags.h"
 
 namespace hmann::eval {
 namespace {
 
-/// All must be of the same.
-absl::Status Add(ContestantSpec spec, const DataShape& shape, Metric metric, Benchmark* benchmark) {
+/// Adds a system. All must have the same shape and metric.
+absl::Status Add(SystemSpec spec, const DataShape& shape, Metric metric, Benchmark* benchmark) {
   if (!benchmark->shape) {
     benchmark->shape = shape;
     benchmark->job.metric = metric;
@@ -27,7 +27,7 @@ absl::Status Add(ContestantSpec spec, const DataShape& shape, Metric metric, Ben
   if (found != expected)
     return InvalidArgument(spec.name, ": expected ", expected, ", as the index before it, found ",
                            found);
-  benchmark->contestants.push_back(std::move(spec));
+  benchmark->systems.push_back(std::move(spec));
   return absl::OkStatus();
 }
 
@@ -46,8 +46,8 @@ absl::Status AddServer(const std::string& address, const FinishedFlags& flags,
     const std::string& name = listed.name;
     HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index, client.Describe(name));
     build["index"] = name;
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec,
-                           FinishedContestant(absl::StrCat(name, " at ", address), build));
+    HMANN_ASSIGN_OR_RETURN(SystemSpec spec,
+                           FinishedSystem(absl::StrCat(name, " at ", address), build));
     HMANN_RETURN_IF_ERROR(
         Add(std::move(spec), {index.n, index.dim, index.dtype}, index.metric, benchmark));
   }
@@ -58,25 +58,23 @@ absl::Status AddServer(const std::string& address, const FinishedFlags& flags,
 
 void AddFinished(CLI::App& app, FinishedFlags* flags) {
   app.add_option("--index", flags->indexes,
-                 "a finished index file, searched as it is; again for several beside each other");
+                 "a finished index file, searched as it is; repeat to compare several");
   app.add_option("--slow", flags->slow,
-                 "tier of L0 of --index, as `hmann search` takes it; again for several beside each "
-                 "other")
+                 "tier of L0 of --index, as `hmann search` takes it; repeat to compare several")
       ->allow_extra_args(false)
       ->capture_default_str();
   app.add_option("--server", flags->servers,
-                 "HOST:PORT or unix:PATH of a running `hmann serve`: its indexes take part");
+                 "HOST:PORT or unix:PATH of a running `hmann serve` whose indexes take part");
   tools::AddConnectFlags(app, &flags->connect);
 }
 
-absl::Status AddFinishedContestants(const FinishedFlags& flags, Benchmark* benchmark) {
+absl::Status AddFinishedSystems(const FinishedFlags& flags, Benchmark* benchmark) {
   for (const std::string& path : flags.indexes) {
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(path));
     const std::string stem = std::filesystem::path(path).stem().string();
     for (const std::string& tier : flags.slow) {
-      HMANN_ASSIGN_OR_RETURN(
-          ContestantSpec spec,
-          FinishedContestant(absl::StrCat(stem, " on ", tier), {{"index", path}, {"slow", tier}}));
+      HMANN_ASSIGN_OR_RETURN(SystemSpec spec, FinishedSystem(absl::StrCat(stem, " on ", tier),
+                                                             {{"index", path}, {"slow", tier}}));
       HMANN_RETURN_IF_ERROR(
           Add(std::move(spec), {info.n, info.dim, info.dtype}, info.metric, benchmark));
     }

@@ -1,5 +1,6 @@
 /// The options that the commands of `hmann eval` share. A command is a recipe: it
-/// declares some of them, and fills a benchmark with systems, settings, places and data.
+/// declares some of these options and fills a benchmark with systems, settings, places
+/// and data.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@
 
 namespace hmann::eval {
 
-/// As parsed; what is declared must live as long as the `app`.
+/// Parsed values. The object must live as long as the `app` that it is declared on.
 struct EvalFlags {
   Benchmark benchmark;
   std::vector<std::string> adapters;        ///< NAME=COMMAND
@@ -25,7 +26,7 @@ struct EvalFlags {
   std::vector<int> search_threads, in_flight = {1};
   bool json = false;
 
-  /// Declare options, each group once.
+  /// Each declares a group of options; call each at most once.
   void AddData(CLI::App& app, bool truth = true);
   void AddBuild(CLI::App& app, bool settings = true);
   void AddRuns(CLI::App& app);
@@ -34,21 +35,21 @@ struct EvalFlags {
   void AddOthers(CLI::App& app);
   void AddOut(CLI::App& app, const std::string& example, bool required = true);
 
-  /// Fills in what the command line leaves to it (adapters, settings of the contestants,
-  /// shapes, that SIGINT cancels), runs the benchmark by `recipe`, with progress and
-  /// lines for the eye on stderr, and tells its figures: tables on stderr, report.html,
-  /// and JSON if that was asked for. Call once, when the contestants are known.
+  /// Runs the benchmark by `recipe`, after filling in adapters, settings of systems,
+  /// shapes, and cancellation by SIGINT. Prints progress, human-readable lines and tables
+  /// to stderr. Writes report.html, and prints JSON if requested. Call once, when the
+  /// systems are known.
   using Recipe = std::function<absl::StatusOr<std::vector<Json>>(Benchmark, Progress&, const Say&)>;
   absl::Status Run(const Recipe& recipe = RunBenchmark);
 };
 
-/// "NAME=JSON" in two, where the JSON begins: a name may have a "=" in it. Errors:
-/// INVALID_ARGUMENT naming `option`, where it is not of `kind`.
+/// Splits "NAME=JSON" where the JSON begins; a name may contain "=". Errors:
+/// INVALID_ARGUMENT naming `option` if the JSON is not of `kind`.
 absl::StatusOr<std::pair<std::string, Json>> NamedJson(const std::string& text, const char* option,
                                                        Json::value_t kind);
 
-/// A subcommand of `hmann eval`, declared: the action is run if it was the one that was
-/// called.
+/// A declared subcommand of `hmann eval`, and its action, which runs if the user called
+/// it.
 using EvalCommand = std::pair<CLI::App*, tools::CommandAction>;
 EvalCommand SetupEvalSweep(CLI::App& eval);
 EvalCommand SetupEvalTiers(CLI::App& eval);

@@ -11,8 +11,7 @@
 namespace hmann::eval {
 namespace {
 
-// Two that hmann asks for when it writes manual pages and completion scripts; no help
-// lists them.
+// hmann calls these two to write manual pages and completion scripts. No help lists them.
 
 EvalCommand SetupEvalMan(CLI::App& eval) {
   auto folder = std::make_shared<std::string>();
@@ -49,7 +48,7 @@ constexpr tools::Command kCommands[] = {tools::EvalRow(SetupEvalCommands)};
 }  // namespace
 }  // namespace hmann::eval
 
-/// `hmann-eval ARGS` is `hmann eval ARGS`, and reads and reports as hmann does.
+/// `hmann-eval ARGS` is `hmann eval ARGS`; it reads and reports as hmann does.
 int main(int argc, char** argv) {
   std::string eval = "eval";
   std::vector<char*> words(argv, argv + argc);

@@ -1,13 +1,13 @@
-// sweep, disk, tiers, scale: what each fills into a benchmark.
+// The recipes sweep, disk, tiers and scale: how each fills a benchmark.
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
-#include "eval/own_contestants.h"
+#include "eval/builtin_systems.h"
 #include "eval/program/flags.h"
 #include "eval/scale.h"
-#include "eval/tier_contest.h"
+#include "eval/tier_benchmark.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tiers/emulation.h"
@@ -21,21 +21,21 @@ constexpr const char* kSample =
     "datasets/sample/query.gt100";
 
 struct SweepFlags : EvalFlags {
-  std::vector<std::string> contestants;
+  std::vector<std::string> systems;
   FinishedFlags finished;
 };
 
 absl::Status RunSweepCommand(SweepFlags& flags) {
   Benchmark& benchmark = flags.benchmark;
-  const ContestantJob& job = benchmark.job;
-  HMANN_RETURN_IF_ERROR(AddFinishedContestants(flags.finished, &benchmark));
-  if (flags.contestants.empty() && !flags.finished.any()) {
+  const BenchmarkData& job = benchmark.job;
+  HMANN_RETURN_IF_ERROR(AddFinishedSystems(flags.finished, &benchmark));
+  if (flags.systems.empty() && !flags.finished.any()) {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
-    flags.contestants = OwnContestantNames(base.dtype(), job.metric);
+    flags.systems = BuiltinSystemNames(base.dtype(), job.metric);
   }
-  for (const std::string& name : flags.contestants) {
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec spec, OwnContestant(name));
-    benchmark.contestants.push_back(std::move(spec));
+  for (const std::string& name : flags.systems) {
+    HMANN_ASSIGN_OR_RETURN(SystemSpec spec, BuiltinSystem(name));
+    benchmark.systems.push_back(std::move(spec));
   }
   return flags.Run();
 }
@@ -46,32 +46,32 @@ struct DiskFlags : EvalFlags {
 
 absl::Status RunDiskCommand(DiskFlags& flags) {
   Benchmark& benchmark = flags.benchmark;
-  ContestantJob& job = benchmark.job;
+  BenchmarkData& job = benchmark.job;
   benchmark.title = "Search on a disk";
-  ContestantSpec hmann;
+  SystemSpec hmann;
   if (!flags.index.empty()) {
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags.index));
-    HMANN_ASSIGN_OR_RETURN(hmann, FinishedContestant("hmann", {{"index", flags.index}}));
+    HMANN_ASSIGN_OR_RETURN(hmann, FinishedSystem("hmann", {{"index", flags.index}}));
     benchmark.shape = {info.n, info.dim, info.dtype};
     job.metric = info.metric;
   } else {
-    HMANN_ASSIGN_OR_RETURN(hmann, OwnContestant("hmann"));
+    HMANN_ASSIGN_OR_RETURN(hmann, BuiltinSystem("hmann"));
   }
-  benchmark.contestants = OnDrive(std::move(hmann));
+  benchmark.systems = OnDrive(std::move(hmann));
   if (flags.index.empty()) {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
-    HMANN_ASSIGN_OR_RETURN(ContestantSpec rival, MappedHnswlib(base.dtype(), job.metric));
-    benchmark.contestants.push_back(std::move(rival));
+    HMANN_ASSIGN_OR_RETURN(SystemSpec baseline, MappedHnswlib(base.dtype(), job.metric));
+    benchmark.systems.push_back(std::move(baseline));
   }
   return flags.Run();
 }
 
 struct TiersFlags : EvalFlags {
-  TierContest contest;
+  TierBenchmark comparison;
 };
 
 absl::Status RunTiersCommand(TiersFlags& flags) {
-  ContestantJob& job = flags.benchmark.job;
+  BenchmarkData& job = flags.benchmark.job;
   BuildOptions build;
   build.base = job.base;
   build.rows = job.rows;
@@ -80,8 +80,8 @@ absl::Status RunTiersCommand(TiersFlags& flags) {
   build.ef_construction = job.ef_construction;
   HMANN_ASSIGN_OR_RETURN(const PlanShape shape, ShapeOf(build));
   job.work = job.folder + "/work";
-  HMANN_ASSIGN_OR_RETURN(flags.contest.rival_graph, BuildRivalGraph(job));
-  HMANN_RETURN_IF_ERROR(AddTiers(flags.contest, shape, &flags.benchmark));
+  HMANN_ASSIGN_OR_RETURN(flags.comparison.baseline_graph, BuildBaselineGraph(job));
+  HMANN_RETURN_IF_ERROR(AddTiers(flags.comparison, shape, &flags.benchmark));
   return flags.Run();
 }
 
@@ -114,17 +114,17 @@ void AddFastBytes(CLI::App& app, std::vector<double>* fast_bytes, const char* de
 
 EvalCommand SetupEvalSweep(CLI::App& eval) {
   auto flags = std::make_shared<SweepFlags>();
-  CLI::App* app = eval.add_subcommand(
-      "sweep",
-      "Recall against speed, beside hnswlib, Faiss and whoever speaks eval/adapters/PROTOCOL.md");
+  CLI::App* app =
+      eval.add_subcommand("sweep",
+                          "Compare recall and speed with hnswlib, Faiss and programs that speak "
+                          "eval/adapters/PROTOCOL.md");
   flags->AddData(*app);
   flags->AddBuild(*app);
   app->add_option(
-         "--contestants", flags->contestants,
-         "some of hmann,hmann-batch,hmann-aa,hmann-insertion,hnswlib,hnswlib-u8,faiss,faiss-sq8,"
-         "faiss-ivfpq (default: all that can take part but hmann-insertion and the last two; "
-         "beside "
-         "--index or --server: none)")
+         "--systems", flags->systems,
+         "systems to run: hmann,hmann-batch,hmann-aa,hmann-insertion,hnswlib,hnswlib-u8,faiss,"
+         "faiss-sq8,faiss-ivfpq (default: all that can take part except hmann-insertion and the "
+         "last two; with --index or --server: none)")
       ->delimiter(',');
   flags->AddOthers(*app);
   AddFinished(*app, &flags->finished);
@@ -134,8 +134,8 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
   flags->AddClock(*app);
   flags->AddOut(*app, absl::StrCat(kSample, " --out build/sweep"));
   app->get_option("--base")->required(false)->description(
-      "vectors to index, any format that `hmann build` takes; beside --index or --server only "
-      "for their exact neighbours, if --groundtruth is not given");
+      "vectors to index, in any format that `hmann build` takes; with --index or --server used "
+      "only to compute exact neighbors, if --groundtruth is not given");
   app->callback([app] {
     if (app->count("--base") + app->count("--index") + app->count("--server") == 0)
       throw CLI::RequiredError("--base, --index or --server");
@@ -148,8 +148,8 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
   Benchmark* benchmark = &flags->benchmark;
   CLI::App* app =
       eval.add_subcommand("disk",
-                          "Search on NVMe inside a memory limit (root: it makes cgroups), beside "
-                          "hnswlib on a mapped file and the disk by itself");
+                          "Search on NVMe inside a memory limit (as root: it creates cgroups), "
+                          "compared with hnswlib on a mapped file and with the disk alone");
   benchmark->targets = {0.95, 0.99};
   benchmark->memory_limit = 0;
   benchmark->warm_up_queries = 200;
@@ -158,13 +158,13 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
   flags->AddData(*app);
   flags->AddBuild(*app);
   app->add_option("--index", flags->index,
-                  "a finished index file, instead of building one of --base and hnswlib's; "
-                  "--base is then for those of --adapter");
+                  "a finished index file to search, instead of building hmann's and hnswlib's from "
+                  "--base; --base then serves only the --adapter systems");
   flags->AddOthers(*app);
   tools::AddParsed(
       *app, "--memory-limit", ParseSize, &benchmark->memory_limit,
-      "of each searching program, page cache included, as 200MiB (default: a quarter of hmann's "
-      "index file and 64MiB)");
+      "memory of each searching program, page cache included, e.g. 200MiB (default: a quarter of "
+      "hmann's index file plus 64MiB)");
   flags->AddRuns(*app);
   flags->AddShapes(*app);
   flags->AddOut(*app, absl::StrCat(kSample, " --memory-limit 64MiB --out build/disk"));
@@ -180,27 +180,28 @@ EvalCommand SetupEvalDisk(CLI::App& eval) {
 
 EvalCommand SetupEvalTiers(CLI::App& eval) {
   auto flags = std::make_shared<TiersFlags>();
-  TierContest* contest = &flags->contest;
-  CLI::App* app = eval.add_subcommand("tiers",
-                                      "hmann on an emulated slow memory, beside HNSW there, with "
-                                      "fast upper layers, in Memory Mode, and by first touch");
+  TierBenchmark* comparison = &flags->comparison;
+  CLI::App* app =
+      eval.add_subcommand("tiers",
+                          "Compare hmann on an emulated slow memory with HNSW there, with fast "
+                          "upper layers, in Memory Mode, and by first touch");
   flags->benchmark.targets = {0.95, 0.99};
   flags->search_threads = {1};
   flags->in_flight = {1, 4};
   flags->AddData(*app);
   flags->AddBuild(*app);
-  app->add_option("--emulated", contest->emulated,
-                  "the slow memory: lat=300ns,bw=6GB/s,lines=12, or a preset, as optane")
+  app->add_option("--emulated", comparison->emulated,
+                  "the slow memory: lat=300ns,bw=6GB/s,lines=12, or a preset such as optane")
       ->check([](const std::string& text) {
         return std::string(EmulationSpec::Parse(text).status().message());
       })
       ->capture_default_str();
-  AddFastBytes(*app, &contest->fast_bytes,
-               "of fast memory a vector, rows each: of hmann (as many promoted nodes as fit, "
-               "without codes, and with codes for the quantised walk) and of Memory Mode and "
-               "first-touch");
-  app->add_option("--widths", contest->widths,
-                  "the ladder of every curve: ef of HNSW, ef_l0 of best-first, ef_l1 of beams")
+  AddFastBytes(*app, &comparison->fast_bytes,
+               "bytes of fast memory per vector, one set of rows each: for hmann (as many promoted "
+               "nodes as fit, without codes, and with codes for the quantized mode), and for "
+               "Memory Mode and first-touch");
+  app->add_option("--widths", comparison->widths,
+                  "the ladder of every curve: ef for HNSW, ef_l0 for graph, ef_l1 for multi-start")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -216,25 +217,26 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
   auto flags = std::make_shared<ScaleFlags>();
   ScaleOptions* options = &flags->options;
   CLI::App* app = eval.add_subcommand(
-      "scale", "How everything grows with the number of vectors, at equal bytes of fast memory");
+      "scale",
+      "Measure growth with the number of vectors, at equal bytes of fast memory per vector");
   flags->benchmark = options->each;
   flags->benchmark.job.query_rows = 1000;
   flags->AddData(*app, false);
   app->get_option("--base")->description(
-      "real vectors; sizes beyond them are made up as `hmann data generate --kind resample` does, "
-      "queries too, and labelled so");
+      "real vectors; larger sizes are synthetic, resampled as by `hmann data generate --kind "
+      "resample`, with their queries, and labeled so");
   app->add_option("--sizes", flags->sizes, "vectors of each index, ascending: 10k,100k,1M,10M")
       ->delimiter(',')
       ->required();
   flags->AddBuild(*app, false);
   AddFastBytes(*app, &options->fast_bytes,
-               "of fast memory a vector: an index each, of every size, of as many promoted nodes "
-               "as fit beside codes");
+               "bytes of fast memory per vector; each gives one index of every size, with as many "
+               "promoted nodes as fit in addition to codes");
   tools::AddParsed(*app, "--build-memory", ParseSize, &options->build_memory,
-                   "memory a build may take, as 8GiB: the rest goes through files in --out");
+                   "memory that a build may take, e.g. 8GiB; the rest goes through files in --out");
   app->add_option("--slow", flags->slow,
-                  "tier of L0; again for several (default: dram, and nvme, inside a memory limit: "
-                  "root, it makes cgroups)")
+                  "tier of L0; repeat for several (default: dram, and nvme inside a memory limit, "
+                  "which needs root to create cgroups)")
       ->allow_extra_args(false);
   flags->AddRuns(*app);
   flags->AddOut(*app,

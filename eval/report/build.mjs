@@ -1,6 +1,6 @@
-// Makes the report pages: inlines uPlot, our scripts and style into page.html.
+// Builds the report pages: inlines uPlot, our scripts and our style into page.html.
 //   node build.mjs MODULES FOLDER
-// MODULES: the node_modules that npm ci has filled. FOLDER gets a page of each kind, which keeps the mark for the results, and
+// MODULES: the node_modules filled by npm ci. FOLDER receives a page of each kind, which keeps the mark for the results, and
 // a .cc with a function that returns the same bytes.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -19,19 +19,19 @@ if (!folder) {
 }
 const own = (name) => readFileSync(join(here, name), "utf8");
 const library = (name) => readFileSync(join(modules, "uplot", "dist", name), "utf8");
-const licence = readFileSync(join(modules, "uplot", "LICENSE"), "utf8").replace(/\*\//g, "");
+const license = readFileSync(join(modules, "uplot", "LICENSE"), "utf8").replace(/\*\//g, "");
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 function makePage({ main, scripts }) {
   const parts = {
     STYLE: `${library("uPlot.min.css")}\n${own("page.css")}`,
-    CHARTS: `/* uPlot\n${licence}*/\n${library("uPlot.iife.min.js")}`,
+    CHARTS: `/* uPlot\n${license}*/\n${library("uPlot.iife.min.js")}`,
     SCRIPT: `(() => {\n"use strict";\n${scripts.map(own).join("\n")}\n})();`,
   };
   for (const [name, text] of Object.entries(parts)) {
     if (/<\/(script|style)|<!--/i.test(text)) throw new Error(`${name} would end its own element`);
   }
-  // Nothing is loaded and nothing but these very scripts runs.
+  // The page loads nothing, and runs only these very scripts.
   parts.CSP = `default-src 'none'; script-src ${hash(parts.CHARTS)} ${hash(parts.SCRIPT)}; style-src ${hash(parts.STYLE)}; base-uri 'none'; form-action 'none'`;
   parts.MAIN = own(main).trimEnd();
   const page = own("page.html").replace(/@@(CSP|STYLE|CHARTS|SCRIPT|MAIN)@@/g, (_, name) => parts[name]);
@@ -42,7 +42,7 @@ function makePage({ main, scripts }) {
 const delimiter = "hmann_page";
 function asFunction(name, page) {
   if (page.includes(`)${delimiter}"`)) throw new Error("the page holds the delimiter of the C++ literal");
-  // The compiler sets no limit to the whole, but pieces keep its diagnostics and editors alive.
+  // The compiler does not limit the whole, but pieces spare its diagnostics and editors.
   const pieces = page.match(/[\s\S]{1,8000}/g).map((piece) => `R"${delimiter}(${piece})${delimiter}"`);
   return `std::string_view ${name}() {
   static constexpr char kPage[] =

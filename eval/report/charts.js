@@ -1,4 +1,4 @@
-// The charts. They read their colours from the style sheet, so that they follow the reader's light or dark scheme.
+// The charts. They read their colors from the style sheet, so they follow the reader's light or dark scheme.
 
 const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 
@@ -9,7 +9,7 @@ function recallAxis(low, high, targets) {
     scale: "x", stroke: css("--quiet"), font: FONT, label: "recall (each step to the right leaves fewer misses)", labelFont: FONT, labelSize: 22, size: 34, gap: 6,
     splits: () => ticks.map((tick) => tick.x),
     values: (u) => {
-      // Wide enough apart to be read: labels that would touch are left out, targets last.
+      // Keep labels readable: those that would touch are left out, targets last.
       let last = -Infinity;
       const shown = new Set();
       for (const wanted of [true, false]) {
@@ -42,14 +42,14 @@ function drawTargets(u, targets, resolution) {
   ctx.restore();
 }
 
-/** What drawCurves wants to know of the bottom: here recall. */
+/** The bottom axis for drawCurves: recall. */
 function recallAcross(targets, resolution) {
   return {
     of: (point) => missScale(point.recall, resolution), axis: (low, high) => recallAxis(low, high, targets), draw: (u) => drawTargets(u, targets, resolution),
   };
 }
 
-/** Here any positive figure `value(point)`, on a logarithmic scale with labels at `ticks(low, high)`. */
+/** A bottom axis for any positive figure `value(point)`, on a logarithmic scale with labels at `ticks(low, high)`. */
 function logAcross({ value, label, ticks = logTicks, format = formatFigure, draw = () => {} }) {
   const axis = (low, high) => ({
     scale: "x", stroke: css("--quiet"), font: FONT, label, labelFont: FONT, labelSize: 22, size: 34, gap: 6, splits: () => ticks(10 ** low, 10 ** high).map(Math.log10),
@@ -59,7 +59,7 @@ function logAcross({ value, label, ticks = logTicks, format = formatFigure, draw
   return { of: (point) => Math.log10(value(point)), axis, draw };
 }
 
-/** Names at the ends of curves, in their colours, moved apart where they would cover each other. `ends`: {name, colour, x, y} in scale values. */
+/** Names at the ends of curves, in their colors, moved apart where they would overlap. `ends`: {name, color, x, y} in scale values. */
 function drawNames(u, ends) {
   const { ctx, bbox } = u, line = 15 * devicePixelRatio;
   const placed = ends.map((end) => ({ ...end, px: u.valToPos(end.x, "x", true), py: u.valToPos(end.y, "y", true) })).sort((a, b) => a.py - b.py);
@@ -70,7 +70,7 @@ function drawNames(u, ends) {
   ctx.textBaseline = "middle";
   ctx.textAlign = "left";
   for (const end of placed) {
-    ctx.fillStyle = end.colour;
+    ctx.fillStyle = end.color;
     ctx.fillText(end.name, end.px + 9 * devicePixelRatio, end.py - excess);
   }
   ctx.restore();
@@ -82,7 +82,7 @@ function nameWidth(names) {
   return Math.max(0, ...names.map((name) => ctx.measureText(name).width)) + 14;
 }
 
-/** A box beside a position of the plot, kept inside of it. */
+/** Places a box next to a position of the plot, inside the plot. */
 function placeTip(tip, u, left, top) {
   const width = u.over.clientWidth, height = u.over.clientHeight;
   tip.hidden = false;
@@ -91,10 +91,10 @@ function placeTip(tip, u, left, top) {
 }
 
 /**
- * Curves and dots. `curves`: [{name, label, colour, dash, front: [point], others: [point]}], a line joins `front`; of a `scattered` one nothing
- * does; `size`: of its dots; `names`: [{name, point}] beside points (its label at the end of the front). `across`: what runs along the bottom;
- * `value`: what is drawn upwards, on a logarithmic scale; `hover(point, curve)`: lines of text for the box, which `spoken` gets when arrow keys
- * walk along a front and between curves.
+ * Draws curves and dots. `curves`: [{name, label, color, dash, front: [point], others: [point]}]. A line joins `front`, except in a
+ * `scattered` curve. `size`: of its dots. `names`: [{name, point}] next to points (its label at the end of the front). `across`: the bottom
+ * axis. `value`: the vertical figure, on a logarithmic scale. `hover(point, curve)`: lines of text for the box. `spoken` receives them when
+ * arrow keys move along a front and between curves.
  */
 function drawCurves(host, { curves, value, unit, across, hover, spoken }) {
   host.replaceChildren();
@@ -114,15 +114,15 @@ function drawCurves(host, { curves, value, unit, across, hover, spoken }) {
       sorted.forEach((pair, i) => { if (i > 0 && pair[0] <= sorted[i - 1][0]) pair[0] = sorted[i - 1][0] + 1e-9; });
       tables.push([sorted.map((pair) => pair[0]), sorted.map((pair) => pair[1])]);
       series.push({
-        label: curve.name, scale: "y", spanGaps: true, stroke: curve.colour, width: drawn ? 2 : 0, dash: curve.dash ? [6, 5] : undefined,
+        label: curve.name, scale: "y", spanGaps: true, stroke: curve.color, width: drawn ? 2 : 0, dash: curve.dash ? [6, 5] : undefined,
         paths: drawn ? undefined : () => null,
-        points: { show: true, size: curve.size ?? (drawn ? 7 : 6), width: drawn ? 2 : 0, stroke: curve.colour, fill: drawn ? css("--paper") : curve.colour + (curve.scattered ? "" : "80") },
+        points: { show: true, size: curve.size ?? (drawn ? 7 : 6), width: drawn ? 2 : 0, stroke: curve.color, fill: drawn ? css("--paper") : curve.color + (curve.scattered ? "" : "80") },
       });
     }
   }
   const ends = curves.flatMap((curve) => {
     const names = curve.names ?? (curve.front.length > 0 ? [{ name: curve.label ?? curve.name, point: curve.front[curve.front.length - 1] }] : []);
-    return names.map(({ name, point }) => ({ name, colour: curve.colour, x: xOf(point), y: value(point) }));
+    return names.map(({ name, point }) => ({ name, color: curve.color, x: xOf(point), y: value(point) }));
   });
   const plot = new uPlot({
     width: host.clientWidth, height: Math.round(Math.max(320, Math.min(520, host.clientWidth * 0.55))),
@@ -145,7 +145,7 @@ function drawCurves(host, { curves, value, unit, across, hover, spoken }) {
     const left = plot.valToPos(xOf(point), "x"), top = plot.valToPos(value(point), "y");
     ring.style.left = left + "px";
     ring.style.top = top + "px";
-    ring.style.borderColor = curve.colour;
+    ring.style.borderColor = curve.color;
     tip.replaceChildren();
     hover(point, curve).forEach((line, i) => { element(i === 0 ? "b" : "div", line.quiet ? "quiet" : "", tip).textContent = line.text; });
     placeTip(tip, plot, left, top);
@@ -179,7 +179,7 @@ function drawCurves(host, { curves, value, unit, across, hover, spoken }) {
   return plot;
 }
 
-/** Speed of each curve as a multiple of the reference's, along the recalls that both reach. */
+/** Speed of each curve relative to the reference, along the recalls that both reach. */
 function drawRatios(host, { curves, reference, targets, resolution }) {
   host.replaceChildren();
   const fronts = curves.filter((curve) => curve.front.length > 1);
@@ -196,7 +196,7 @@ function drawRatios(host, { curves, reference, targets, resolution }) {
   const highest = Math.max(1, ...data.slice(1).flat().filter((y) => y !== null));
   const names = fronts.map((curve, i) => {
     const at = data[i + 1].findLastIndex((y) => y !== null);
-    return at < 0 ? null : { name: curve.label ?? curve.name, colour: curve.colour, x: xs[at], y: data[i + 1][at] };
+    return at < 0 ? null : { name: curve.label ?? curve.name, color: curve.color, x: xs[at], y: data[i + 1][at] };
   }).filter(Boolean);
   const plot = new uPlot({
     width: host.clientWidth, height: 280, padding: [10, nameWidth(names.map((end) => end.name)), 0, 0], legend: { show: false },
@@ -207,7 +207,7 @@ function drawRatios(host, { curves, reference, targets, resolution }) {
       grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--line"), width: 1, size: 5 },
     }],
     series: [{}, ...fronts.map((curve) => ({
-      label: curve.name, stroke: curve.colour, width: 2, dash: curve.dash ? [6, 5] : undefined, points: { show: false },
+      label: curve.name, stroke: curve.color, width: 2, dash: curve.dash ? [6, 5] : undefined, points: { show: false },
     }))],
     hooks: { drawAxes: [(u) => drawTargets(u, targets, resolution)], draw: [(u) => drawNames(u, names)], setCursor: [(u) => onCursor(u)] },
   }, data, host);
@@ -221,7 +221,7 @@ function drawRatios(host, { curves, reference, targets, resolution }) {
     element("b", "", tip).textContent = `recall ${formatRecall(1 - 10 ** -xs[i])}`;
     fronts.map((curve, c) => ({ curve, y: data[c + 1][i] })).filter((row) => row.y !== null).sort((a, b) => b.y - a.y).forEach((row) => {
       const line = element("div", "", tip);
-      element("span", "dot", line).style.setProperty("--swatch", row.curve.colour);
+      element("span", "dot", line).style.setProperty("--swatch", row.curve.color);
       line.append(`${row.curve.name} ${formatRatio(row.y)}`);
     });
     placeTip(tip, u, u.cursor.left, u.cursor.top);
@@ -229,7 +229,7 @@ function drawRatios(host, { curves, reference, targets, resolution }) {
   return plot;
 }
 
-/** Queries a second at a recall, with a bar in the colour of `name` beside those of other rows, of which `most` is the longest. */
+/** QPS at a recall, with a bar in the color of `name`, scaled to `most`, the longest of all rows. */
 function speedCell(row, at, most, name) {
   const speed = element("td", "", row);
   if (at.qps === null) {

@@ -10,12 +10,12 @@ function paretoFront(points) {
   return front.reverse();
 }
 
-/** Where a recall lies on the chart: each step to the right halves the misses as often. */
+/** The position of a recall on the chart: equal steps to the right divide the misses by equal factors. */
 function missScale(recall, resolution) {
   return -Math.log10(Math.max(1 - recall, resolution / 2));
 }
 
-/** QPS of a front at a position of missScale; null outside of it. */
+/** QPS of a front at a position of missScale; null outside the front. */
 function qpsAt(front, x, resolution) {
   for (let i = 1; i < front.length; ++i) {
     const low = missScale(front[i - 1].recall, resolution), high = missScale(front[i].recall, resolution);
@@ -29,7 +29,7 @@ function qpsAt(front, x, resolution) {
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const formatCount = (n) => whole.format(n);
 
-/** Three digits that matter: 27,100 and 8.53. */
+/** Three significant digits: 27,100 and 8.53. */
 function formatFigure(x) {
   return new Intl.NumberFormat("en", { maximumSignificantDigits: Math.max(3, Math.floor(Math.log10(Math.max(x, 1))) + 1) }).format(x);
 }
@@ -51,12 +51,12 @@ function formatSeconds(seconds) {
   return Math.floor(seconds / 60) + " min " + Math.round(seconds % 60) + " s";
 }
 
-/** {"walk": "best-first", "ef_l0": 40} in words: "best-first, ef_l0 40". */
+/** {"mode": "graph", "ef_l0": 40} in words: "graph, ef_l0 40". */
 function settingText(setting) {
-  return Object.entries(setting).map(([key, value]) => (key === "walk" ? value : `${key} ${value}`)).join(", ");
+  return Object.entries(setting).map(([key, value]) => (key === "mode" ? value : `${key} ${value}`)).join(", ");
 }
 
-/** Labelled positions of recalls on the chart between two of them, at most about twelve. */
+/** Labeled positions of recalls on the chart between two of them, at most about twelve. */
 function recallTicks(low, high) {
   const all = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999, 0.99995, 0.99999];
   return all.map((recall) => ({ recall, x: -Math.log10(1 - recall) })).filter((tick) => tick.x >= low && tick.x <= high);

@@ -1,4 +1,4 @@
-// Making elements.
+// Creates elements.
 
 const byId = (id) => document.getElementById(id);
 
@@ -33,7 +33,7 @@ function plainTable(host, titles, rows) {
   }
 }
 
-/** A list of names and what they stand for. */
+/** A list of names and their meanings. */
 function fillPairs(list, rows) {
   for (const [key, value] of Object.entries(rows)) {
     text(list, "dt", key);
@@ -41,7 +41,7 @@ function fillPairs(list, rows) {
   }
 }
 
-/** What was measured on, in words. */
+/** Describes the measured machine in words. */
 function machineRows(e) {
   return {
     "processor": `${e.cpu}, ${e.cores} cores usable, hmann's kernels: ${e.simd}`, "memory": formatBytes(e.memory_bytes), "system": `${e.system}, ${e.kernel}`,
@@ -49,7 +49,7 @@ function machineRows(e) {
   };
 }
 
-/** Calls `draw` when the width of `host` has changed, or the reader's colours. */
+/** Calls `draw` when the width of `host` or the reader's color scheme has changed. */
 function redrawWhenNeeded(host, draw) {
   let width = host.clientWidth;
   new ResizeObserver(() => {

@@ -15,7 +15,7 @@
 namespace hmann::eval {
 namespace {
 
-// As streams: files of the kernel claim to be empty.
+// Uses streams, since kernel files claim to be empty.
 std::string FirstLine(const std::string& path) {
   std::ifstream in(path);
   std::string line;
@@ -23,7 +23,7 @@ std::string FirstLine(const std::string& path) {
                                                  : "unknown";
 }
 
-/// PRETTY_NAME="Debian GNU/Linux 12 (bookworm)" says what is in quotes.
+/// Reads the quoted text of PRETTY_NAME="Debian GNU/Linux 12 (bookworm)".
 std::string SystemName() {
   std::ifstream in("/etc/os-release");
   for (std::string line; std::getline(in, line);) {
@@ -35,7 +35,7 @@ std::string SystemName() {
   return "unknown";
 }
 
-/// "always [madvise] never" says madvise.
+/// The bracketed word: "madvise" in "always [madvise] never".
 std::string Bracketed(const std::string& line) {
   const std::size_t open = line.find('['), close = line.find(']');
   return open == std::string::npos || close == std::string::npos || close < open

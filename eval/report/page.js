@@ -1,29 +1,29 @@
-// Fills the page from the results and answers the reader's clicks.
+// Fills the page from the results and reacts to the reader's clicks.
 
 const results = JSON.parse(document.getElementById("results").textContent);
 const resolution = 1 / (results.data.query_count * results.data.k);
-const allSizes = [...new Set(results.contestants.map((c) => c.data))];
-const state = { hidden: new Set(results.contestants.filter((c) => c.aside).map((c) => c.name)), walk: "all", unit: "qps", frontOnly: false, size: allSizes[allSizes.length - 1],
-  figure: "slow_reads", target: results.targets[Math.floor(results.targets.length / 2)] };
+const allSizes = [...new Set(results.systems.map((c) => c.data))];
+const state = { hidden: new Set(results.systems.filter((c) => c.aside).map((c) => c.name)), mode: "all", unit: "qps", frontOnly: false, size: allSizes[allSizes.length - 1],
+  figure: "node_reads", target: results.targets[Math.floor(results.targets.length / 2)] };
 
 const KNOWN = ["hmann", "hmann-batch", "hmann-aa", "hnswlib", "hnswlib-u8", "faiss", "faiss-sq8", "faiss-ivfpq"];
-const others = [...new Set(results.contestants.map((c) => c.name))].filter((name) => !KNOWN.includes(name));
-/** The custom property that holds a contestant's colour. */
-function colourName(name) { return KNOWN.includes(name) ? `--c-${name}` : `--c-${others.indexOf(name) % 6}`; }
+const others = [...new Set(results.systems.map((c) => c.name))].filter((name) => !KNOWN.includes(name));
+/** The custom property that holds a system's color. */
+function colorName(name) { return KNOWN.includes(name) ? `--c-${name}` : `--c-${others.indexOf(name) % 6}`; }
 
-function paint(node, name) { node.style.setProperty("--swatch", `var(${colourName(name)})`); return node; }
+function paint(node, name) { node.style.setProperty("--swatch", `var(${colorName(name)})`); return node; }
 
-const walks = [...new Set(results.contestants.flatMap((c) => c.points.map((p) => p.setting.walk)).filter(Boolean))].sort();
+const modes = [...new Set(results.systems.flatMap((c) => c.points.map((p) => p.setting.mode)).filter(Boolean))].sort();
 
-const ofSize = () => results.contestants.filter((c) => c.data === state.size);
+const ofSize = () => results.systems.filter((c) => c.data === state.size);
 
-/** The curves that the controls leave: a walk's filter touches only contestants that have walks. */
+/** The curves that the controls leave visible. A mode's filter affects only systems that have modes. */
 function shownCurves() {
-  return ofSize().filter((c) => !state.hidden.has(c.name)).map((contestant) => {
-    const points = contestant.points.filter((p) => state.walk === "all" || !p.setting.walk || p.setting.walk === state.walk);
+  return ofSize().filter((c) => !state.hidden.has(c.name)).map((system) => {
+    const points = system.points.filter((p) => state.mode === "all" || !p.setting.mode || p.setting.mode === state.mode);
     const front = paretoFront(points);
     return {
-      name: contestant.name, library: contestant.library, colour: css(colourName(contestant.name)), dash: contestant.name === "hmann-aa", front,
+      name: system.name, library: system.library, color: css(colorName(system.name)), dash: system.name === "hmann-aa", front,
       others: state.frontOnly ? [] : points.filter((p) => !front.includes(p)),
     };
   });
@@ -38,7 +38,7 @@ function pointLines(point, curve) {
   ];
   if (point.counters) {
     const c = point.counters;
-    lines.push({ text: `per query: ${formatFigure((c.distances_fast || 0) + (c.distances_slow || 0))} distances, ${formatFigure(c.slow_reads || 0)} slow reads`, quiet: true });
+    lines.push({ text: `per query: ${formatFigure((c.distances_fast || 0) + (c.distances_slow || 0))} distances, ${formatFigure(c.node_reads || 0)} node reads`, quiet: true });
   }
   return lines;
 }
@@ -55,8 +55,8 @@ function draw() {
   if (allSizes.length > 1) drawGrowth();
 }
 
-/** The curve that the chart of ratios is to. */
-const reference = results.contestants.find((c) => c.curve === results.reference) ?? null;
+/** The curve that the chart of ratios uses as reference. */
+const reference = results.systems.find((c) => c.curve === results.reference) ?? null;
 
 function fillHeader() {
   const { data, build } = results;
@@ -65,14 +65,14 @@ function fillHeader() {
   const vectors = allSizes.length > 1 ? `${allSizes.map(formatCount).join(", ")} vectors` : data.n ? `${formatCount(data.n)} vectors` : "Vectors";
   byId("subtitle").textContent = `${vectors} of ${data.dim} × ${data.dtype}${data.metric ? `, ${data.metric}` : ""}; ${formatCount(data.query_count)} queries, `
     + `recall@${data.k}; M ${build.m}, efConstruction ${build.ef_construction}; ${results.load ? "arrivals at random" : results.shapes.length ? "closed loop" : "one search thread"}; median of ${results.rounds} round${results.rounds === 1 ? "" : "s"}`;
-  const own = results.contestants.find((c) => c.name.startsWith("hmann") && !c.aside && c.targets.some((at) => at.ratio !== null) && c.curve !== results.reference);
+  const own = results.systems.find((c) => c.name.startsWith("hmann") && !c.aside && c.targets.some((at) => at.ratio !== null) && c.curve !== results.reference);
   const sentences = own ? own.targets.filter((at) => at.ratio !== null).slice(-2).map((at) => `${formatRatio(at.ratio)} as fast as ${results.reference} at recall ${at.recall}`) : [];
   byId("headline").textContent = sentences.length ? `${own.name} is ${sentences.join(", and ")}.` : "";
   byId("curves-note").textContent = "Up and to the right is better. Lines join the settings that no other setting of the same curve beats; faint dots are the rest.";
 }
 
 function fillControls() {
-  for (const name of [...new Set(results.contestants.map((c) => c.name))]) {
+  for (const name of [...new Set(results.systems.map((c) => c.name))]) {
     const chip = paint(text(byId("legend"), "button", name), name);
     chip.type = "button";
     chip.setAttribute("aria-pressed", String(!state.hidden.has(name)));
@@ -83,7 +83,7 @@ function fillControls() {
     });
   }
   radios("sizes", "size", allSizes, formatCount, state.size, (size) => { state.size = size; });
-  radios("walks", "walk", walks.length < 2 ? [] : ["all", ...walks], String, "all", (walk) => { state.walk = walk; });
+  radios("modes", "mode", modes.length < 2 ? [] : ["all", ...modes], String, "all", (mode) => { state.mode = mode; });
   for (const input of document.querySelectorAll("input[name=unit]")) input.addEventListener("change", () => { state.unit = input.value; update(); });
   byId("front-only").addEventListener("change", (event) => { state.frontOnly = event.target.checked; update(); });
 }
@@ -99,16 +99,16 @@ function nameCell(row, of, shownName = of.name) {
 function fillTargets() {
   const table = byId("targets");
   table.replaceChildren();
-  const body = headRow(table, [["contestant", "text"], ...results.targets.map((target) => [`QPS at recall ${target}`, ""])]);
-  for (const contestant of ofSize().filter((one) => !one.aside)) {
+  const body = headRow(table, [["system", "text"], ...results.targets.map((target) => [`QPS at recall ${target}`, ""])]);
+  for (const system of ofSize().filter((one) => !one.aside)) {
     const row = element("tr", "", body);
-    nameCell(row, contestant);
-    for (const at of contestant.targets) {
+    nameCell(row, system);
+    for (const at of system.targets) {
       const cell = element("td", "", row);
       if (at.qps === null) { text(cell, "span", "not reached", "quiet"); continue; }
       text(cell, "b", formatFigure(at.qps) + (at.at_recall > at.recall + 1e-12 ? "*" : "")).dataset.qps = at.qps;
       text(cell, "span", `± ${formatFigure(at.qps_mad)}`, "quiet");
-      if (at.ratio === null || contestant.curve === results.reference) continue;
+      if (at.ratio === null || system.curve === results.reference) continue;
       element("br", "", cell);
       text(cell, "span", formatRatio(at.ratio)).dataset.ratio = at.ratio;
       text(cell, "span", `± ${at.ratio_mad.toFixed(3)}`, "quiet");
@@ -117,19 +117,19 @@ function fillTargets() {
 }
 
 function fillNotes() {
-  const above = results.contestants.some((c) => !c.aside && c.targets.some((at) => at.at_recall > at.recall + 1e-12));
+  const above = results.systems.some((c) => !c.aside && c.targets.some((at) => at.at_recall > at.recall + 1e-12));
   byId("targets-note").textContent = "QPS is read along each curve at equal recall (straight in log QPS over log misses), by round; given are median ± median absolute deviation."
     + (results.reference ? ` × is the ratio to ${results.reference} with as many threads, within the same round.` : "") + (above ? " * The lowest recall measured already lies above this target." : "");
   byId("rows-note").textContent = (results.memory ? `DRAM gives a thread a cache line at random every ${Math.min(...results.memory.map((at) => at.ns_a_line)).toFixed(1)} ns, with many loads in flight; the limit in memory is as many lines as a query needs `
     + "(computed from its counters) at that rate. " : "") + (results.options.emulated ? `The slow memory is emulated (${results.options.emulated}), on top of this machine's DRAM. Memory Mode and first-touch are models, fed with the trace of the search and then timed on the emulated memory.` : "");
 }
 
-/** What the machine adds. */
+/** Shows the machine's noise. */
 function fillNoise() {
   const { noise, quiet } = results;
   if (noise.length > 0) {
     const worst = Math.max(...noise.map((at) => Math.abs(at.ratio - 1)));
-    byId("noise").textContent = `Noise of this machine: ${[...new Set(noise.map((at) => at.contestant))].join(", ")}, a second run of the same over the same index, differs from the first by at most ${(100 * worst).toFixed(1)} % `
+    byId("noise").textContent = `Noise of this machine: ${[...new Set(noise.map((at) => at.system))].join(", ")}, a second run of the same over the same index, differs from the first by at most ${(100 * worst).toFixed(1)} % `
       + `(${noise.map((at) => `${at.ratio.toFixed(3)} at ${at.recall}`).join(", ")}). Smaller differences mean nothing.`;
   }
   byId("quiet").textContent = (quiet.noisy > 0 ? `${quiet.noisy} of ${quiet.runs} runs were disturbed by others, twice; medians leave them out where there are others. ` : `None of ${quiet.runs} runs was disturbed by others. `)
@@ -138,7 +138,7 @@ function fillNoise() {
 
 function fillEnvironment() {
   const { environment: e, data, build } = results;
-  const wallOverCpu = Math.max(1, ...results.contestants.filter((c) => !c.waits).map((c) => c.wall_over_cpu));
+  const wallOverCpu = Math.max(1, ...results.systems.filter((c) => !c.waits).map((c) => c.wall_over_cpu));
   const rows = {
     ...machineRows(e),
     "measured": `${e.time}, ${results.clock === "cpu" ? "CPU time of the search thread" : "elapsed time"}; elapsed/CPU at most ${wallOverCpu.toFixed(2)}`,
@@ -150,7 +150,7 @@ function fillEnvironment() {
 function fillPoints() {
   const table = byId("points");
   table.replaceChildren();
-  const body = headRow(table, [["contestant", "text"], ["setting", "text"], ["recall", ""], ["QPS", ""], ["µs per query", ""], ["front", ""]]);
+  const body = headRow(table, [["system", "text"], ["setting", "text"], ["recall", ""], ["QPS", ""], ["µs per query", ""], ["front", ""]]);
   for (const curve of shownCurves()) {
     for (const point of [...curve.front, ...curve.others].sort((a, b) => a.recall - b.recall)) {
       const row = element("tr", "", body);
@@ -190,7 +190,7 @@ if (results.load) show("load-section");
 if (reference) {
   show("ratio-section");
   byId("ratio-heading").textContent = `Speed as a multiple of ${reference.name}`;
-  byId("ratio").setAttribute("aria-label", `Chart: speed of each contestant as a multiple of ${reference.name}, over recall. The table above has the figures.`);
+  byId("ratio").setAttribute("aria-label", `Chart: speed of each system as a multiple of ${reference.name}, over recall. The table above has the figures.`);
 }
 update();
 redrawWhenNeeded(document.querySelector("main"), draw);

@@ -1,5 +1,5 @@
-// The page of a benchmark in a real browser.
-//   node --test page_test.mjs     with the environment that browser.mjs wants
+// Tests the page of a benchmark in a real browser.
+//   node --test page_test.mjs     with the environment that browser.mjs needs
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,38 +7,38 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import * as web from "./browser.mjs";
 
-/** Made-up figures whose curves are easy to tell apart; `results` is what `hmann eval --json` prints. */
+/** Synthetic figures whose curves are easy to tell apart; `results` is the output of `hmann eval --json`. */
 function makeResults() {
   const targets = [0.9, 0.95, 0.99];
   const curve = (speed, settings) => settings.map(({ setting, recall, slow = 1 }, i) => ({
     setting, recall, qps: (speed * 1000 * slow) / (i + 1) ** 1.5, qps_mad: 12.5, front: slow === 1,
-    counters: setting.walk ? { distances_fast: 100, distances_slow: 200, slow_reads: 150 + i } : null,
+    counters: setting.mode ? { distances_fast: 100, distances_slow: 200, node_reads: 150 + i } : null,
   }));
   const recalls = [0.85, 0.92, 0.96, 0.985, 0.995];
   const efs = recalls.map((recall, i) => ({ setting: { ef: 10 * (i + 1) }, recall }));
-  const pools = recalls.map((recall, i) => ({ setting: { walk: "best-first", ef_l1: 8, ef_l0: 10 * (i + 1) }, recall: recall + 0.001 }));
-  const beams = recalls.map((recall, i) => ({ setting: { walk: "multi-start", ef_l1: 20 * (i + 1), ef_l0: 1 }, recall, slow: 0.5 }));
-  const contestant = (name, library, speed, points, extra = {}) => ({
-    name, curve: name, system: name, place: {}, data: 1234567, made_up: false, kind: "measured", aside: false, threads: 1, in_flight: 1, fast_bytes: null, waits: false, noisy: 0,
+  const pools = recalls.map((recall, i) => ({ setting: { mode: "graph", ef_l1: 8, ef_l0: 10 * (i + 1) }, recall: recall + 0.001 }));
+  const beams = recalls.map((recall, i) => ({ setting: { mode: "multi-start", ef_l1: 20 * (i + 1), ef_l0: 1 }, recall, slow: 0.5 }));
+  const system = (name, library, speed, points, extra = {}) => ({
+    name, curve: name, system: name, place: {}, data: 1234567, synthetic: false, kind: "measured", aside: false, threads: 1, in_flight: 1, fast_bytes: null, waits: false, noisy: 0,
     library, build: {}, build_seconds: 100 / speed, build_cpu_seconds: 190 / speed, build_threads: 2, phases: {}, index_bytes: 5e8 / speed,
     wall_over_cpu: 1.004, points,
     targets: targets.map((recall, i) => ({ recall, qps: (speed * 1234.5) / (i + 1), qps_mad: 3.25, at_recall: recall, ratio: speed, ratio_mad: 0.011 })), ...extra,
   });
-  const slow = contestant("slowpoke", "Slowpoke <b>1</b>", 0.25, curve(0.25, efs.slice(0, 3)));
+  const slow = system("slowpoke", "Slowpoke <b>1</b>", 0.25, curve(0.25, efs.slice(0, 3)));
   Object.assign(slow.targets[2], { qps: null, qps_mad: null, at_recall: null, ratio: null, ratio_mad: null });
   Object.assign(slow.targets[0], { at_recall: 0.93 });
-  const own = contestant("hmann", "hmann 0.1.0", 2, [...curve(2, pools), ...curve(2, beams)], { phases: { insert: 40, promote: 5 }, build: { promote: 0.16 } });
+  const own = system("hmann", "hmann 0.1.0", 2, [...curve(2, pools), ...curve(2, beams)], { phases: { insert: 40, promote: 5 }, build: { promote: 0.16 } });
   Object.assign(own.targets[1], { lines: 1840.4, of_limit: 0.803 });
   own.noisy = 2;
   return {
-    version: 1, options: {}, shapes: [], quiet: { runs: 54, noisy: 2, busy: 0.31, steal: 0.04 }, title: "Recall against speed: made up", data: { base: "base.u8bin", queries: "query.u8bin", n: 1234567, dim: 128, dtype: "u8", metric: "l2", k: 10, query_count: 1000 },
+    version: 2, options: {}, shapes: [], quiet: { runs: 54, noisy: 2, busy: 0.31, steal: 0.04 }, title: "Recall against speed: synthetic", data: { base: "base.u8bin", queries: "query.u8bin", n: 1234567, dim: 128, dtype: "u8", metric: "l2", k: 10, query_count: 1000 },
     build: { m: 16, ef_construction: 100, threads: 2 }, rounds: 3, clock: "wall", reference: "hnswlib", targets,
     environment: { cpu: "Test CPU", cores: 2, simd: "avx512", governor: "performance", huge_pages: "madvise", kernel: "Linux 6.1 x86_64",
       system: "Debian", memory_bytes: 2 ** 34, compiler: "g++ 12.2.0", load: 0.1, time: "2026-01-02T03:04:05Z" },
-    contestants: [
-      own, contestant("hnswlib", "hnswlib 0.6.2, float", 1, curve(1, efs)), slow],
+    systems: [
+      own, system("hnswlib", "hnswlib 0.6.2, float", 1, curve(1, efs)), slow],
     memory: [{ loads: 1, ns_a_line: 88 }, { loads: 16, ns_a_line: 6.52 }],
-    noise: [{ contestant: "hmann-aa", recall: 0.9, ratio: 1.013, ratio_mad: 0.002 }, { contestant: "hmann-aa", recall: 0.99, ratio: 0.991, ratio_mad: 0.002 }],
+    noise: [{ system: "hmann-aa", recall: 0.9, ratio: 1.013, ratio_mad: 0.002 }, { system: "hmann-aa", recall: 0.99, ratio: 0.991, ratio_mad: 0.002 }],
   };
 }
 
@@ -68,8 +68,8 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const pixelsOf = (chart, colour) => web.pixelsOf(page, chart, colour);
-const colourOf = (name) => web.colourOf(page, name);
+const pixelsOf = (chart, color) => web.pixelsOf(page, chart, color);
+const colorOf = (name) => web.colorOf(page, name);
 
 test("the page loads without an error, a warning or a request", () => {
   assert.deepEqual(problems, []);
@@ -99,48 +99,48 @@ test("what others had of the machine is told", async () => {
   for (const hidden of ["#growth-section", "#load-section", "#disk-section"]) assert.equal(await page.isVisible(hidden), false, hidden);
 });
 
-test("both charts are drawn, every contestant in its colour", async () => {
+test("both charts are drawn, every system in its color", async () => {
   for (const name of ["--c-hmann", "--c-hnswlib", "--c-0"]) {
-    assert.ok(await pixelsOf("#curves", await colourOf(name)) > 150, `${name} in the curves`);
-    assert.ok(await pixelsOf("#ratio", await colourOf(name)) > 100, `${name} in the ratios`);
+    assert.ok(await pixelsOf("#curves", await colorOf(name)) > 150, `${name} in the curves`);
+    assert.ok(await pixelsOf("#ratio", await colorOf(name)) > 100, `${name} in the ratios`);
   }
 });
 
-test("a click on its name hides a contestant and brings it back", async () => {
-  const colour = await colourOf("--c-hnswlib");
+test("a click on its name hides a system and brings it back", async () => {
+  const color = await colorOf("--c-hnswlib");
   const chip = page.locator("#legend button", { hasText: /^hnswlib$/ });
   assert.equal(await chip.getAttribute("aria-pressed"), "true");
   await chip.click();
   assert.equal(await chip.getAttribute("aria-pressed"), "false");
-  assert.equal(await pixelsOf("#curves", colour), 0);
+  assert.equal(await pixelsOf("#curves", color), 0);
   assert.equal(await page.locator("#points tbody tr", { hasText: "hnswlib" }).count(), 0);
   await chip.click();
-  assert.ok(await pixelsOf("#curves", colour) > 150);
+  assert.ok(await pixelsOf("#curves", color) > 150);
 });
 
 test("the mouse over a point shows its setting and figures", async () => {
-  const text = await web.hoverUntil(page, "#curves", "best-first, ef_l1 8, ef_l0 30");
+  const text = await web.hoverUntil(page, "#curves", "graph, ef_l1 8, ef_l0 30");
   assert.ok(text, "no position of the mouse shows the third pool setting");
-  const point = results.contestants[0].points[2];
+  const point = results.systems[0].points[2];
   assert.match(text, /^hmann/);
   assert.match(text, /recall 0\.9610/);
   assert.ok(text.includes(`${new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(point.qps)} ± 12.5 queries/s`), text);
-  assert.match(text, /300 distances, 152 slow reads/);
+  assert.match(text, /300 distances, 152 node reads/);
   await page.mouse.move(2, 2);
   assert.equal(await page.isVisible("#curves .tip"), false);
 });
 
-test("the filter by walk leaves one walk, and rivals alone", async () => {
+test("the filter by mode leaves one mode, and baselines alone", async () => {
   const rows = (text) => page.locator("#points tbody tr", { hasText: text }).count();
   assert.equal(await rows("multi-start"), 5);
-  await page.locator("#walks label", { hasText: "best-first" }).click();
+  await page.locator("#modes label", { hasText: "graph" }).click();
   assert.equal(await rows("multi-start"), 0);
-  assert.equal(await rows("best-first"), 5);
+  assert.equal(await rows("graph"), 5);
   assert.equal(await rows("hnswlib"), 5);
-  await page.locator("#walks label", { hasText: "multi-start" }).click();
-  assert.equal(await rows("best-first"), 0);
+  await page.locator("#modes label", { hasText: "multi-start" }).click();
+  assert.equal(await rows("graph"), 0);
   assert.equal(await page.locator("#points tbody tr", { hasText: "multi-start" }).locator("td", { hasText: /^yes$/ }).count(), 5, "the front is drawn anew");
-  await page.locator("#walks label", { hasText: "all" }).click();
+  await page.locator("#modes label", { hasText: "all" }).click();
   assert.equal(await rows("multi-start"), 5);
 });
 
@@ -154,14 +154,14 @@ test("the Pareto switch hides what another setting beats", async () => {
 
 test("the axis can show time instead of speed", async () => {
   await page.locator("#units label", { hasText: "µs" }).click();
-  assert.ok(await pixelsOf("#curves", await colourOf("--c-hmann")) > 150);
+  assert.ok(await pixelsOf("#curves", await colorOf("--c-hmann")) > 150);
   await page.locator("#units label", { hasText: "queries" }).click();
 });
 
-test("arrow keys walk along the curves and speak", async () => {
+test("arrow keys mode along the curves and speak", async () => {
   await page.focus("#curves");
   await page.keyboard.press("ArrowRight");
-  assert.match(await page.textContent("#spoken"), /hmann, best-first, ef_l1 8, ef_l0 10/);
+  assert.match(await page.textContent("#spoken"), /hmann, graph, ef_l1 8, ef_l0 10/);
   await page.keyboard.press("ArrowRight");
   assert.match(await page.textContent("#spoken"), /ef_l0 20/);
   await page.keyboard.press("ArrowDown");
@@ -174,17 +174,17 @@ test("the numbers in the table are those of the data", async () => {
   const cells = await page.$$eval("#targets tbody tr", (rows) => rows.map((row) => [...row.querySelectorAll("td")].map((cell) => ({
     qps: cell.querySelector("[data-qps]")?.dataset.qps, shown: cell.querySelector("[data-qps]")?.textContent,
     ratio: cell.querySelector("[data-ratio]")?.textContent, text: cell.textContent }))));
-  results.contestants.forEach((contestant, c) => contestant.targets.forEach((at, t) => {
+  results.systems.forEach((system, c) => system.targets.forEach((at, t) => {
     const cell = cells[c][t];
     if (at.qps === null) return assert.equal(cell.text, "not reached");
     assert.equal(Number(cell.qps), at.qps);
     const shown = Number(cell.shown.replace(/[,*]/g, ""));
     assert.ok(Math.abs(shown - at.qps) <= 0.005 * at.qps + 0.5, `${cell.shown} for ${at.qps}`);
     assert.equal(cell.shown.endsWith("*"), at.at_recall > at.recall);
-    if (contestant.name === "hnswlib") assert.equal(cell.ratio, undefined);
+    if (system.name === "hnswlib") assert.equal(cell.ratio, undefined);
     else assert.equal(parseFloat(cell.ratio), Number(at.ratio.toFixed(at.ratio < 1 ? 3 : 2)));
   }));
-  assert.equal(cells.length, results.contestants.length);
+  assert.equal(cells.length, results.systems.length);
 });
 
 test("builds and environment are told", async () => {
@@ -200,41 +200,41 @@ test("dark readers get a dark page with the same curves", async () => {
   await open("dark");
   const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   assert.ok(Math.max(...background.match(/\d+/g).map(Number)) < 60, background);
-  assert.ok(await pixelsOf("#curves", await colourOf("--c-hmann")) > 150);
+  assert.ok(await pixelsOf("#curves", await colorOf("--c-hmann")) > 150);
 });
 
 test("two memories: bars, shares and kinds; what stands aside is not drawn", async () => {
-  const [hmann, hnsw, slow] = structuredClone(results.contestants);
-  Object.assign(hmann, { name: "hmann best-first, 75 B, emulated +300 ns", curve: "hmann best-first, 75 B, emulated +300 ns", system: "hmann, 75 B", kind: "emulated", fast_bytes: 75.5 * 1234567, noisy: 0 });
+  const [hmann, hnsw, slow] = structuredClone(results.systems);
+  Object.assign(hmann, { name: "hmann graph, 75 B, emulated +300 ns", curve: "hmann graph, 75 B, emulated +300 ns", system: "hmann, 75 B", kind: "emulated", fast_bytes: 75.5 * 1234567, noisy: 0 });
   Object.assign(hnsw, { name: "HNSW all slow, emulated +300 ns", curve: "HNSW all slow, emulated +300 ns", system: "HNSW", kind: "emulated" });
   Object.assign(slow, { name: "HNSW all slow, emulated +0 ns", system: "HNSW", kind: "emulated", aside: true });
-  for (const at of hmann.targets) Object.assign(at, { qps: 4000, qps_mad: 3, ratio: 4, slow_reads: 77, of_all_dram: 0.8125, of_without_latency: 0.8 });
+  for (const at of hmann.targets) Object.assign(at, { qps: 4000, qps_mad: 3, ratio: 4, node_reads: 77, of_all_dram: 0.8125, of_without_latency: 0.8 });
   for (const at of hnsw.targets) Object.assign(at, { qps: 1500, ratio: 1 });
-  const shown = { ...results, contestants: [hmann, hnsw, slow], reference: hnsw.name, options: { emulated: "lat=300ns,lines=12" } };
+  const shown = { ...results, systems: [hmann, hnsw, slow], reference: hnsw.name, options: { emulated: "lat=300ns,lines=12" } };
   await show(web.fill("report.html", shown, join(folder, "tiers.html")));
   assert.match(await page.textContent("#rows-note"), /emulated \(lat=300ns,lines=12\).*are models/);
   assert.equal(await page.locator("#rows table").count(), results.targets.length);
   const cells = await page.locator("#rows table").first().locator("tbody tr").allTextContents();
   assert.equal(cells.length, 2);
-  assert.match(cells[0], /hmann best-first, 75 B, emulated \+300 ns4,000± 3emulated75\.54\.00×81 %80 %77/);
+  assert.match(cells[0], /hmann graph, 75 B, emulated \+300 ns4,000± 3emulated75\.54\.00×81 %80 %77/);
   const bars = await page.locator("#rows table").first().locator(".bar").evaluateAll((found) => found.map((bar) => parseFloat(bar.style.width)));
   assert.deepEqual(bars.map(Math.round), [100, 38]);
   assert.equal(await page.locator("#legend button", { hasText: "+0 ns" }).getAttribute("aria-pressed"), "false");
   assert.equal(await page.locator("#points tbody tr", { hasText: "+0 ns" }).count(), 0);
   assert.equal(await page.locator("#builds tbody tr").count(), 2, "curves of one system share its index");
-  assert.match(await page.textContent("#headline"), /hmann best-first, 75 B, emulated \+300 ns is 4\.00× as fast as HNSW all slow, emulated \+300 ns at recall 0\.95/);
+  assert.match(await page.textContent("#headline"), /hmann graph, 75 B, emulated \+300 ns is 4\.00× as fast as HNSW all slow, emulated \+300 ns at recall 0\.95/);
   assert.deepEqual(problems, []);
 });
 
 test("on a disk: counts of each recall, the disk by itself and the memory", async () => {
-  const [hmann, hnsw] = structuredClone(results.contestants);
+  const [hmann, hnsw] = structuredClone(results.systems);
   Object.assign(hmann, { name: "hmann, 1 thread", waits: true });
-  Object.assign(hmann.targets[0], { mean_us: 1250, p99_us: 2500, cpu_us: 310, slow_reads: 40, slow_bytes: 12800, rounds: 9, io_reads: 38, blocks: 37.5, disk_share: 0.5, of_limit: 0.81 });
+  Object.assign(hmann.targets[0], { mean_us: 1250, p99_us: 2500, cpu_us: 310, node_reads: 40, node_bytes: 12800, hops: 9, io_reads: 38, blocks: 37.5, disk_share: 0.5, of_limit: 0.81 });
   Object.assign(hmann.targets[1], { qps: null, ratio: null });
   const depths = [1, 64].map((depth) => ({ depth, iops: 1000 * depth, mean_us: 41 }));
   const disk = { measured: [{ path: "/sweep/x.index", tier: "nvme", depths, data: 1234567, system: "hmann" }], most_iops: 60000,
-    memory: { contestants: [{ system: "hmann", index_file: "/sweep/x.index", index_file_bytes: 2 ** 28, limit_bytes: 2 ** 27, loaded_bytes: 2 ** 25, peak_bytes: 2 ** 26 }] } };
-  await show(web.fill("report.html", { ...results, contestants: [hmann, hnsw], disk, shapes: [[1, 1]] }, join(folder, "disk.html")));
+    memory: { systems: [{ system: "hmann", index_file: "/sweep/x.index", index_file_bytes: 2 ** 28, limit_bytes: 2 ** 27, loaded_bytes: 2 ** 25, peak_bytes: 2 ** 26 }] } };
+  await show(web.fill("report.html", { ...results, systems: [hmann, hnsw], disk, shapes: [[1, 1]] }, join(folder, "disk.html")));
   assert.match(await page.textContent("#subtitle"), /closed loop/);
   assert.match(await page.textContent("#disk-note"), /128.0 MiB of memory.*60,000 reads per second/);
   assert.deepEqual(await page.locator("#disk h3").allTextContents(), ["4 KiB reads at random, x.index through tier nvme", "Memory"]);
@@ -246,40 +246,40 @@ test("on a disk: counts of each recall, the disk by itself and the memory", asyn
   assert.deepEqual(problems, []);
 });
 
-/** Four sizes, the last made up, on two tiers. */
+/** Four sizes, the last one synthetic, on two tiers. */
 function makeGrowth() {
   const sizes = [10000, 100000, 1000000, 10000000];
-  const contestants = sizes.flatMap((n) => ["dram", "nvme"].map((tier) => {
-    const one = structuredClone(results.contestants[0]), name = `43 B, ${tier}, quantised`;
-    Object.assign(one, { name: `${name}, 1 thread`, curve: name, system: `43 B, ${tier}`, data: n, made_up: n > 1e6, noisy: 0, structure: "2.8 % promoted, 2 bits <b>", peak_anonymous_bytes: n * 300, work_bytes: 0 });
-    for (const at of one.targets) Object.assign(at, { slow_reads: 10 + 2 * Math.log10(n), io_reads: tier === "nvme" ? 8 : 0, rounds: 2, distances: 1000 });
+  const systems = sizes.flatMap((n) => ["dram", "nvme"].map((tier) => {
+    const one = structuredClone(results.systems[0]), name = `43 B, ${tier}, quantized`;
+    Object.assign(one, { name: `${name}, 1 thread`, curve: name, system: `43 B, ${tier}`, data: n, synthetic: n > 1e6, noisy: 0, structure: "2.8 % promoted, 2 bits <b>", peak_anonymous_bytes: n * 300, work_bytes: 0 });
+    for (const at of one.targets) Object.assign(at, { node_reads: 10 + 2 * Math.log10(n), io_reads: tier === "nvme" ? 8 : 0, hops: 2, distances: 1000 });
     if (n < 1e6) Object.assign(one.targets[0], { at_recall: 0.93 });
     return one;
   }));
-  return { ...results, title: "Growth over sizes: base.u8bin", reference: null, contestants, shapes: [[1, 1]], noise: [], sizes: sizes.map((n) => ({ data: n, made_up: n > 1e6, queries: 600 })) };
+  return { ...results, title: "Growth over sizes: base.u8bin", reference: null, systems, shapes: [[1, 1]], noise: [], sizes: sizes.map((n) => ({ data: n, synthetic: n > 1e6, queries: 600 })) };
 }
 
 test("several sizes: growth with its fits, and each size by itself", async () => {
   await show(web.fill("report.html", makeGrowth(), join(folder, "growth.html")));
   await page.waitForSelector("#growth canvas");
   assert.match(await page.textContent("#made-up"), /^Made-up vectors and queries, resampled from the real ones: 10,000,000\.$/);
-  const tip = await web.hoverUntil(page, "#growth", "10,000,000, made up");
+  const tip = await web.hoverUntil(page, "#growth", "10,000,000, synthetic");
   assert.ok(tip, "no position of the mouse shows the largest size");
-  assert.match(tip, /slow reads.*at recall 0\.95/s);
+  assert.match(tip, /node reads.*at recall 0\.95/s);
   const cells = (line) => page.locator("#fits tbody tr").nth(line).locator("th, td").allTextContents();
   const [name, sizes, slope, residual, power, , extrapolated] = await cells(0);
-  assert.deepEqual([name, sizes, slope, residual, extrapolated], ["43 B, dram, quantised", "4 (1)", "2.00", "0.0 %", "extrapolated: 28 ± 0"], "a logarithm is read as one");
+  assert.deepEqual([name, sizes, slope, residual, extrapolated], ["43 B, dram, quantized", "4 (1)", "2.00", "0.0 %", "extrapolated: 28 ± 0"], "a logarithm is read as one");
   assert.ok(Number(power) > 0.03 && Number(power) < 0.05, power);
   assert.match((await cells(3)).join(), /43 B, dram, build: peak anonymous bytes,4 \(1\).*,1\.000,/, "a power of n, too");
-  assert.match((await page.locator("#rows tbody tr").first().allTextContents())[0], /43 B, dram, quantised, 1 thread, 10,000,000, made up/);
+  assert.match((await page.locator("#rows tbody tr").first().allTextContents())[0], /43 B, dram, quantized, 1 thread, 10,000,000, synthetic/);
   await page.locator("#sizes label", { hasText: /^10,000$/ }).click();
   assert.match((await page.locator("#targets tbody tr").first().allTextContents())[0], /, 10,0002,469\*/, "the lowest recall measured lies above");
   await page.locator("#figures label", { hasText: "I/Os" }).click();
-  assert.equal(await pixelsOf("#growth", await colourOf("--c-0")), 0, "no I/Os in DRAM");
-  assert.equal(await page.locator("#fits tbody tr", { hasText: "dram, quantised" }).count(), 0, "nothing was fitted to I/Os in DRAM");
+  assert.equal(await pixelsOf("#growth", await colorOf("--c-0")), 0, "no I/Os in DRAM");
+  assert.equal(await page.locator("#fits tbody tr", { hasText: "dram, quantized" }).count(), 0, "nothing was fitted to I/Os in DRAM");
   await page.focus("#growth");
   await page.keyboard.press("ArrowRight");
-  assert.match(await page.textContent("#growth-spoken"), /43 B, nvme, quantised, 10,000, 8 I\/Os/);
+  assert.match(await page.textContent("#growth-spoken"), /43 B, nvme, quantized, 10,000, 8 I\/Os/);
   await page.keyboard.press("Escape");
   assert.match(await page.textContent("#builds"), /2\.8 % promoted, 2 bits <b>/);
   assert.deepEqual(problems, []);
@@ -289,10 +289,10 @@ test("load: latency over the rate, and what failed", async () => {
   const load = [100, 1000].map((rate) => ({ system: "sift at 127.0.0.1:1", place: { server: "127.0.0.1:1" }, setting: {}, round: 0, rate, batch: 1, offered: 10 * rate, answered: 10 * rate - 7, queries_per_second: rate, p50_us: 100 + rate,
     p90_us: 300 + rate, p99_us: 900 + rate, p999_us: 2000 + rate, max_us: 9000, client_cpu_us: 50, failed: { DEADLINE_EXCEEDED: 7 }, noisy: rate === 1000 }));
   const { n, metric, base, ...data } = results.data;
-  await page.goto(web.fill("report.html", { ...results, title: "Load: query.u8bin", data, contestants: [], targets: [], reference: null, noise: [], quiet: { runs: 2, noisy: 1, busy: null, steal: null }, load }, join(folder, "load.html")));
+  await page.goto(web.fill("report.html", { ...results, title: "Load: query.u8bin", data, systems: [], targets: [], reference: null, noise: [], quiet: { runs: 2, noisy: 1, busy: null, steal: null }, load }, join(folder, "load.html")));
   await page.waitForSelector("#load canvas");
   assert.equal(await page.isVisible("#curves-section"), false);
-  for (const name of ["--c-hmann", "--c-hnswlib", "--c-faiss"]) assert.ok(await pixelsOf("#load", await colourOf(name)) > 60, name);
+  for (const name of ["--c-hmann", "--c-hnswlib", "--c-faiss"]) assert.ok(await pixelsOf("#load", await colorOf(name)) > 60, name);
   assert.match((await page.locator("#load-table tbody tr").nth(1).allTextContents())[0], /sift at 127\.0\.0\.1:111,00019,993 of 10,000.*7 DEADLINE_EXCEEDEDdisturbed/);
   assert.match(await page.textContent("#quiet"), /1 of 2 runs were disturbed/);
   assert.deepEqual(problems, []);

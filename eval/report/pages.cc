@@ -8,8 +8,7 @@ namespace hmann::eval {
 
 absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page,
                          const std::string& path) {
-  // Inside a script element nothing but "</" and "<!--" could end the data: no "<" is
-  // left.
+  // Only "</" and "<!--" could end the data inside a script element, so no "<" is left.
   const std::string json = absl::StrReplaceAll(
       figures.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace),
       {{"<", "\\u003c"}});

@@ -8,14 +8,14 @@
 
 namespace hmann::eval {
 
-/// The finished pages (chart library and script inlined), made when hmann was built, with
-/// kReportDataMark in place of the figures.
+/// The finished page, with chart library and script inlined when hmann was built.
+/// kReportDataMark stands in place of the figures.
 std::string_view BenchmarkPage();
 
 inline constexpr std::string_view kReportDataMark = "@@HMANN_RESULTS@@";
 
-/// Writes `page` with `figures` in it to `path`: one file, all of it inside. Errors: as
-/// AtomicFile.
+/// Writes `page` with `figures` embedded to `path`, as one self-contained file. Errors:
+/// as AtomicFile.
 absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page,
                          const std::string& path);
 

@@ -1,6 +1,6 @@
-// What has more than one size of data, or more than one rate: growth, and load.
+// Growth and load: results with more than one size of data, or more than one rate.
 
-const FIGURES = { slow_reads: "slow reads", rounds: "rounds", io_reads: "I/Os", distances: "distances", estimates: "codes scored", lines: "cache lines", mean_us: "mean µs", p99_us: "p99 µs", qps: "queries per second" };
+const FIGURES = { node_reads: "node reads", hops: "hops", io_reads: "I/Os", distances: "distances", estimates: "codes scored", lines: "cache lines", mean_us: "mean µs", p99_us: "p99 µs", qps: "queries per second" };
 
 function radios(host, name, values, label, chosen, take) {
   byId(host).hidden = values.length < 2;
@@ -12,11 +12,11 @@ function radios(host, name, values, label, chosen, take) {
   }
 }
 
-/** Of the first shape of each curve: [{curve, rows by size}]. */
+/** The first shape of each curve: [{curve, rows by size}]. */
 function grownCurves() {
-  const names = [...new Set(results.contestants.filter((row) => !row.aside).map((row) => row.curve))];
+  const names = [...new Set(results.systems.filter((row) => !row.aside).map((row) => row.curve))];
   return names.map((curve) => {
-    const rows = results.contestants.filter((row) => row.curve === curve);
+    const rows = results.systems.filter((row) => row.curve === curve);
     return { curve, rows: rows.filter((row) => row.threads === rows[0].threads && row.in_flight === rows[0].in_flight) };
   });
 }
@@ -24,7 +24,7 @@ function grownCurves() {
 function drawGrowth() {
   const t = results.targets.indexOf(state.target);
   const points = (rows) => rows.map((row) => ({ row, at: row.targets[t], value: row.targets[t][state.figure] })).filter(({ value }) => value > 1e-6);
-  const curves = grownCurves().filter(({ rows }) => !rows.every((row) => state.hidden.has(row.name))).map(({ curve, rows }) => ({ name: curve, colour: css(colourName(rows[0].name)), front: points(rows), others: [] }));
+  const curves = grownCurves().filter(({ rows }) => !rows.every((row) => state.hidden.has(row.name))).map(({ curve, rows }) => ({ name: curve, color: css(colorName(rows[0].name)), front: points(rows), others: [] }));
   drawCurves(byId("growth"), {
     curves: curves.filter((curve) => curve.front.length > 0), across: logAcross({ value: ({ row }) => row.data, label: "vectors", format: formatCount }), value: ({ value }) => value, unit: FIGURES[state.figure],
     hover: ({ row, at, value }, curve) => [{ text: curve.name }, { text: sizeText(row) }, { text: `${formatFigure(value)} ${FIGURES[state.figure]}` },
@@ -33,7 +33,7 @@ function drawGrowth() {
   });
 }
 
-/** y = start + slope x by least squares; `at(x)`: y there, and one standard error of it (null of two points). */
+/** Fits y = start + slope x by least squares. `at(x)`: y there, and its standard error (null with two points). */
 function lineThrough(x, y) {
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length, meanX = mean(x), meanY = mean(y);
   const spread = x.reduce((sum, value) => sum + (value - meanX) ** 2, 0), slope = x.reduce((sum, value, i) => sum + (value - meanX) * (y[i] - meanY), 0) / spread;
@@ -42,7 +42,7 @@ function lineThrough(x, y) {
     at: (value) => ({ value: start + slope * value, error: x.length < 3 ? null : Math.sqrt((squares / (x.length - 2)) * (1 + 1 / x.length + (value - meanX) ** 2 / spread)) }) };
 }
 
-/** A figure over sizes, [[n, value], ...], as a logarithm of n and as a power of it, and what they make of a billion. */
+/** Fits a figure over sizes, [[n, value], ...], as a logarithm of n and as a power of n, and extrapolates both to a billion. */
 function fitRow(name, points, madeUp) {
   const x = points.map(([n]) => Math.log10(n)), y = points.map(([, value]) => value), logarithm = lineThrough(x, y), power = lineThrough(x, y.map(Math.log10));
   const worst = (fitted) => percent(Math.max(...fitted.map((value, i) => Math.abs(y[i] / value - 1))));
@@ -51,38 +51,38 @@ function fitRow(name, points, madeUp) {
     told(low.value, low.error === null ? null : Math.round(1e6 * low.error) / 1e6, "±"), told(10 ** high.value, high.error === null ? null : 10 ** high.error, "× or ÷")];
 }
 
-/** Fits of the figure and recall that are shown, and of builds. */
+/** Fits the shown figure at the shown recall, and the builds. */
 function fillFits() {
   const host = byId("fits"), t = results.targets.indexOf(state.target), lines = [];
   const add = (name, rows, value) => {
     const told = rows.filter((row) => value(row) > 1e-6);
-    if (told.length > 1) lines.push(fitRow(name, told.map((row) => [row.data, value(row)]), told.filter((row) => row.made_up).length));
+    if (told.length > 1) lines.push(fitRow(name, told.map((row) => [row.data, value(row)]), told.filter((row) => row.synthetic).length));
   };
-  // Above the target it is another recall at each size.
+  // A row above the target has a different recall at each size.
   for (const { curve, rows } of grownCurves()) add(curve, rows, (row) => (row.targets[t].at_recall > state.target + 1e-12 ? 0 : row.targets[t][state.figure]));
   for (const { rows } of grownCurves().filter(({ rows: [first] }, i, all) => all.findIndex((other) => other.rows[0].system === first.system) === i)) {
     for (const key of ["build_cpu_seconds", "peak_anonymous_bytes"]) add(`${rows[0].system}, build: ${key.replaceAll("_", " ")}`, rows, (row) => row[key]);
   }
   host.replaceChildren();
-  if (lines.length > 0) plainTable(host, [`${FIGURES[state.figure]} at recall ${state.target}`, "sizes (made up)", "a decade adds", "worst residual", "grows as n to the", "worst residual", "by the logarithm, at a billion", "by the power"], lines);
+  if (lines.length > 0) plainTable(host, [`${FIGURES[state.figure]} at recall ${state.target}`, "sizes (synthetic)", "a decade adds", "worst residual", "grows as n to the", "worst residual", "by the logarithm, at a billion", "by the power"], lines);
 }
 
 function fillGrowthControls() {
-  const madeUp = results.sizes.filter((size) => size.made_up);
+  const madeUp = results.sizes.filter((size) => size.synthetic);
   byId("made-up").textContent = madeUp.length === 0 ? "All vectors and queries are real." : `Made-up vectors and queries, resampled from the real ones: ${madeUp.map((size) => formatCount(size.data)).join(", ")}.`;
-  const measured = Object.keys(FIGURES).filter((figure) => results.contestants.some((row) => row.targets.some((at) => at[figure] > 1e-6)));
+  const measured = Object.keys(FIGURES).filter((figure) => results.systems.some((row) => row.targets.some((at) => at[figure] > 1e-6)));
   if (!measured.includes(state.figure)) [state.figure] = measured;
   radios("figures", "figure", measured, (figure) => FIGURES[figure], state.figure, (figure) => { state.figure = figure; });
   radios("at", "target", results.targets, String, state.target, (target) => { state.target = target; });
 }
 
 function fillLoad() {
-  const shares = { p50_us: "half", p99_us: "99 %", p999_us: "99.9 %" }, colours = ["--c-hmann", "--c-hnswlib", "--c-faiss"];
+  const shares = { p50_us: "half", p99_us: "99 %", p999_us: "99.9 %" }, colors = ["--c-hmann", "--c-hnswlib", "--c-faiss"];
   byId("load-note").textContent = "Requests arrive at random times, whether or not the server keeps up. Latency is from a request's arrival to its answer, of those that were answered in time.";
   const nameOf = (row) => [row.system, settingText(row.setting)].filter(Boolean).join(", ");
   const names = [...new Set(results.load.map(nameOf))];
   const curves = names.flatMap((name) => Object.entries(shares).map(([key, share], i) => ({
-    name: names.length > 1 ? `${share}, ${name}` : share, colour: css(colours[i]), others: [], dash: names.indexOf(name) > 0,
+    name: names.length > 1 ? `${share}, ${name}` : share, color: css(colors[i]), others: [], dash: names.indexOf(name) > 0,
     front: results.load.filter((row) => nameOf(row) === name && row[key]).map((row) => ({ row, value: row[key] })).sort((a, b) => a.row.rate - b.row.rate),
   })));
   drawCurves(byId("load"), {

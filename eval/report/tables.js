@@ -1,10 +1,10 @@
-// Tables of one row a curve: of each target, of the drive and its memory, of builds.
+// Tables with one row per curve: at each target, of the drive and its memory, of builds.
 
 const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 const shown = (value, format = formatFigure) => (value === null || value === undefined ? "" : format(value));
-const sizeText = (row) => formatCount(row.data) + (row.made_up ? ", made up" : "");
+const sizeText = (row) => formatCount(row.data) + (row.synthetic ? ", synthetic" : "");
 
-/** What can be told of a row at a target; columns in which no row says anything are left out. */
+/** The columns of a row at a target. Columns without a value in any row are left out. */
 const COLUMNS = [
   ["", (row) => (row.kind === "measured" ? "" : row.kind), "text quiet"],
   ["fast bytes a vector", (row) => (row.fast_bytes === null ? "" : formatFigure(row.fast_bytes / row.data))],
@@ -16,9 +16,9 @@ const COLUMNS = [
   ["CPU µs", (row, at) => shown(at.cpu_us)],
   ["distances", (row, at) => shown(at.distances)],
   ["codes scored", (row, at) => (at.estimates ? formatFigure(at.estimates) : "")],
-  ["slow reads", (row, at) => shown(at.slow_reads)],
-  ["slow bytes", (row, at) => (at.slow_bytes ? formatFigure(at.slow_bytes) : "")],
-  ["rounds", (row, at) => shown(at.rounds)],
+  ["node reads", (row, at) => shown(at.node_reads)],
+  ["slow bytes", (row, at) => (at.node_bytes ? formatFigure(at.node_bytes) : "")],
+  ["hops", (row, at) => shown(at.hops)],
   ["I/Os", (row, at) => (at.io_reads ? formatFigure(at.io_reads) : "")],
   ["blocks", (row, at) => (at.blocks ? formatFigure(at.blocks) : "")],
   ["cache lines", (row, at) => shown(at.lines)],
@@ -45,10 +45,10 @@ function fillRows(rows) {
 
 function fillDisk() {
   const { disk } = results, host = byId("disk"), [first] = disk.measured;
-  const limits = [...new Set((disk.memory?.contestants ?? []).map((c) => c.limit_bytes))];
+  const limits = [...new Set((disk.memory?.systems ?? []).map((c) => c.limit_bytes))];
   byId("disk-note").textContent = (limits.length === 1 ? `Each searching program has ${formatBytes(limits[0])} of memory, page cache included, no swap. ` : "Each searching program has a limit of memory, page cache included, no swap. ")
-    + `hmann reads L0 past the page cache; hnswlib's level 0, where it takes part, is a mapped file, advised to be read at random. I/Os, slow reads, bytes and rounds are hmann's own counts per query; blocks are the 4 KiB that the kernel `
-    + `says the disk gave; "of the disk" is blocks × QPS over the ${formatFigure(disk.most_iops)} reads per second that the disk gives by itself; "of the limit" is what its rounds at the drive's latency, and its reads at the depth used, allow.`;
+    + `hmann reads L0 past the page cache; hnswlib's level 0, where it takes part, is a mapped file, advised to be read at random. I/Os, node reads, bytes and hops are hmann's own counts per query; blocks are the 4 KiB that the kernel `
+    + `says the disk gave; "of the disk" is blocks × QPS over the ${formatFigure(disk.most_iops)} reads per second that the disk gives by itself; "of the limit" is what its hops at the drive's latency, and its reads at the depth used, allow.`;
   text(host, "h3", `4 KiB reads at random, ${first.path.split("/").pop()} through tier ${first.tier}`);
   plainTable(host, ["reads in flight", ...first.depths.map((at) => String(at.depth))], disk.measured.flatMap(({ depths, data, system }) => {
     const who = results.sizes ? `, ${formatCount(data)}, ${system}` : "";
@@ -56,7 +56,7 @@ function fillDisk() {
   }));
   if (!disk.memory) return;
   text(host, "h3", "Memory");
-  plainTable(host, ["", "index file", "limit", "its own, index loaded", "peak"], disk.memory.contestants.map((c) => [c.system + (results.sizes ? `, ${formatCount(c.data)}` : ""),
+  plainTable(host, ["", "index file", "limit", "its own, index loaded", "peak"], disk.memory.systems.map((c) => [c.system + (results.sizes ? `, ${formatCount(c.data)}` : ""),
     ...["index_file_bytes", "limit_bytes", "loaded_bytes", "peak_bytes"].map((key) => formatBytes(c[key]))]));
 }
 
@@ -69,7 +69,7 @@ function barCell(row, value, most, label, name) {
 
 /** Curves of one system share its index. */
 function fillBuilds() {
-  const first = results.contestants.filter((one, i, all) => all.findIndex((other) => other.system === one.system && other.data === one.data) === i);
+  const first = results.systems.filter((one, i, all) => all.findIndex((other) => other.system === one.system && other.data === one.data) === i);
   const bounded = first.some((c) => c.peak_anonymous_bytes);
   const body = headRow(byId("builds"), [["system", "text"], ["library", "text"], ["build time", ""], ["threads", ""], ["index, vectors included", ""], ...(bounded ? [["memory", ""], ["work folder", ""]] : []), ["parts", "text"]]);
   const most = (key) => Math.max(...first.map((c) => c[key]));

@@ -36,7 +36,7 @@ absl::StatusOr<Buffer> Buffer::Allocate(std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(mapping);
   buffer.data_ = static_cast<std::byte*>(mapping) + (RoundUp(address, alignment) - address);
   buffer.size_ = bytes;
-  // All of it: Resize can move one mapping, not two.
+  // Advise the whole mapping: Resize can move one mapping, not two.
   if (alignment == kHugePage) ::madvise(mapping, mapped, MADV_HUGEPAGE);
   return buffer;
 }

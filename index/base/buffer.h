@@ -9,9 +9,9 @@
 
 namespace hmann {
 
-/// Zeroed anonymous memory of its own mapping, aligned to 2 MiB and advised to use 2 MiB
-/// pages when it is that large. Move-only; unmapped by the destructor. Where memory lies
-/// is the tiers' business: see index/tiers.
+/// A zeroed, anonymous memory mapping, aligned to 2 MiB and advised to use 2 MiB pages
+/// when it is that large. Move-only; the destructor unmaps it. The tiers decide where
+/// memory lies: see index/tiers.
 class Buffer {
  public:
   Buffer() = default;
@@ -28,19 +28,20 @@ class Buffer {
 
   /// Errors: RESOURCE_EXHAUSTED with the number of bytes when the kernel refuses.
   static absl::StatusOr<Buffer> Allocate(std::size_t bytes);
-  /// Room of whole pages, for files to be mapped into; it takes no memory. Errors: as
-  /// Allocate.
+  /// Reserves whole pages of address space for files to be mapped into; takes no memory.
+  /// Errors: as Allocate.
   static absl::StatusOr<Buffer> Reserve(std::size_t bytes);
-  /// The same memory as `shared`, which lives as long as either.
+  /// Shares the memory of `shared`, which lives as long as either of the two.
   static Buffer Of(std::shared_ptr<Buffer> shared);
-  /// Memory of somebody else, which must outlive it.
+  /// A view of memory that the caller owns and that must outlive it.
   static Buffer View(const std::byte* data, std::size_t bytes);
 
-  /// What Allocate gave, longer or shorter: it may move, and what is new is zero. Errors:
-  /// as Allocate.
+  /// Grows or shrinks memory that came from Allocate. The data may move, and new bytes
+  /// are zero. Errors: as Allocate.
   absl::Status Resize(std::size_t bytes);
 
-  /// Files mapped into it are read here and there from now on, or forwards again.
+  /// Advises the kernel that the files mapped here are read at random from now on, or
+  /// (false) sequentially again.
   void AdviseRandom(bool random) const;
 
   std::byte* data() { return data_; }
@@ -55,7 +56,7 @@ class Buffer {
   std::shared_ptr<Buffer> shared_;
 };
 
-/// Smallest multiple of `granule` that is not below `bytes`.
+/// The smallest multiple of `granule` that is not below `bytes`.
 constexpr std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t granule) {
   return (bytes + granule - 1) / granule * granule;
 }

@@ -1,4 +1,4 @@
-/// The cgroups that this process is in.
+/// The cgroups of this process.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace hmann {
 inline constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 /// The folders of this process's cgroup for `controller` ("" is the v2 tree), innermost
-/// first, up to the mount; not all need be there. `root`: of a tree with another
-/// /proc/self/cgroup and /sys/fs/cgroup, for tests.
+/// first, up to the mount. Some of them may not exist. `root`: for tests, a tree with its
+/// own /proc/self/cgroup and /sys/fs/cgroup.
 std::vector<std::string> CgroupFolders(const std::string& controller, const std::string& root = "");
 
 /// The first number of a one-line file; kNoLimit when it is missing or says "max" or -1.

@@ -14,9 +14,10 @@ namespace hmann {
 
 constexpr std::uint64_t kChecksumChunk = 1_MiB;
 
-/// Checksum of a section: XXH3-64 over the XXH3-64s (u64, in order) of its 1 MiB chunks,
-/// the last of which may be shorter. So it is computed while streaming, checked on all
-/// cores, and a hole costs nothing: every chunk of zeros has the same digest.
+/// Checksum of a section: XXH3-64 over the XXH3-64s (u64, in order) of its 1 MiB chunks.
+/// The last chunk may be shorter. The checksum can be computed while streaming and
+/// checked on all cores. A hole costs nothing, because every chunk of zeros has the same
+/// digest.
 class ChunkedChecksum {
  public:
   ChunkedChecksum() {
@@ -35,7 +36,7 @@ class ChunkedChecksum {
       if (filled_ == kChecksumChunk) CloseChunk(XXH3_64bits_digest(&chunk_));
     }
   }
-  /// As Append of so many zeros.
+  /// Same as Append of `bytes` zeros.
   void AppendZeros(std::uint64_t bytes);
   std::uint64_t Digest();
 
@@ -52,15 +53,15 @@ class ChunkedChecksum {
   }
 
   XXH3_state_t chunk_, chunks_;
-  std::uint64_t filled_ = 0;  ///< bytes of the chunk that is open
+  std::uint64_t filled_ = 0;  ///< bytes of the open chunk
 };
 
-/// Digests that a section of so many bytes has.
+/// The number of digests that a section of `bytes` bytes has.
 constexpr std::size_t ChecksumChunks(std::uint64_t bytes) {
   return static_cast<std::size_t>((bytes + kChecksumChunk - 1) / kChecksumChunk);
 }
 
-/// What is compared with a checksum, for the message.
+/// The bytes that are compared with a checksum, named for the error message.
 struct CheckedBytes {
   std::string path;          ///< of the index file
   std::uint64_t offset = 0;  ///< in it
@@ -68,7 +69,7 @@ struct CheckedBytes {
   std::uint64_t bytes = 0;
 };
 
-/// OK, or DATA_LOSS naming all of it and what to do.
+/// OK, or DATA_LOSS with a message that names these bytes and what to do.
 absl::Status CompareChecksum(const CheckedBytes& what, std::uint64_t expected, std::uint64_t found);
 
 }  // namespace hmann

@@ -16,7 +16,7 @@ inline double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Of a clock that only clock_gettime(2) reads, such as a thread's CPU time.
+/// Seconds of a clock that only clock_gettime(2) reads, such as a thread's CPU time.
 inline double ClockSeconds(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);

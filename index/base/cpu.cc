@@ -53,8 +53,7 @@ std::uint64_t ReadKey(const std::string& path, const std::string& key) {
 
 namespace {
 
-/// What is left under one limit file; page cache that can be dropped does not count as
-/// used.
+/// Bytes left under one limit file. Droppable page cache does not count as used.
 std::uint64_t LeftInCgroup(const std::string& folder, const char* limit, const char* usage,
                            const char* inactive) {
   const std::uint64_t most = ReadNumber(folder + "/" + limit);

@@ -6,28 +6,28 @@
 
 namespace hmann {
 
-/// Threads that this process may really use: the smaller of its affinity mask and its
+/// Threads that this process can really use: the smaller of its affinity mask and its
 /// cgroup's CPU quota (v1 and v2), rounded up; at least 1.
 int UsableCores();
 
-/// Bytes that this process may still take before its cgroup (v1 or v2) or the host runs
-/// out: the smaller of the host's MemAvailable and every enclosing cgroup's limit less
-/// its working set.
+/// Bytes that this process can still take before its cgroup (v1 or v2) or the host runs
+/// out. This is the smallest of the host's MemAvailable and, for every enclosing cgroup,
+/// the limit less the working set.
 std::uint64_t UsableMemoryBytes();
 
-/// From here on malloc gives blocks of a MiB and more back to the kernel when they are
-/// freed. By itself it keeps up to 64 MiB of them in each of its arenas, which a process
-/// with a bound of memory cannot spare.
+/// Makes malloc return freed blocks of 1 MiB and more to the kernel from now on. By
+/// default it keeps up to 64 MiB of them in each arena, which a process with a memory
+/// bound cannot spare.
 void KeepNoFreedMemory();
 
 /// Highest resident size of this process so far.
 std::uint64_t PeakRssBytes();
 
-/// Resident bytes of a process that no file backs, which the kernel cannot let go:
-/// anonymous and shared memory. 0: of this one; one that has ended takes none.
+/// Resident bytes of process `pid` that no file backs: anonymous and shared memory, which
+/// the kernel cannot drop. 0 means this process. A process that has ended takes none.
 std::uint64_t AnonymousBytes(int pid = 0);
 
-/// Looks at AnonymousBytes every few milliseconds, from a thread of its own.
+/// Samples AnonymousBytes every few milliseconds from its own thread.
 class MemorySampler {
  public:
   MemorySampler();
@@ -35,7 +35,7 @@ class MemorySampler {
   MemorySampler(const MemorySampler&) = delete;
   MemorySampler& operator=(const MemorySampler&) = delete;
 
-  /// The most since the last call, or since it was made.
+  /// The peak since the last call, or since construction.
   std::uint64_t TakePeak();
 
  private:

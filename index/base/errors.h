@@ -1,4 +1,4 @@
-/// Errors whose message is made of parts:
+/// Errors whose message is concatenated from parts:
 /// `return InvalidArgument("k: expected at most ", n);`
 #pragma once
 
@@ -7,8 +7,7 @@
 
 namespace hmann {
 
-/// A status of this code; its message are the parts, one behind the other, as
-/// absl::StrCat has them.
+/// A status with this code. Its message is the parts, concatenated as by absl::StrCat.
 template <absl::StatusCode kCode>
 struct ErrorOf {
   template <typename... Parts>

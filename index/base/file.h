@@ -17,8 +17,8 @@ namespace hmann {
 /// disk or quota, ALREADY_EXISTS, else INTERNAL).
 absl::Status ErrnoError(int error, const char* operation, const std::string& path);
 
-/// A file mapped for reading. The mapping stays valid while the object lives; shrinking
-/// the file under it is the owner's fault (SIGBUS). Move-only.
+/// A file mapped for reading. The mapping stays valid while the object lives. The caller
+/// must not shrink the file meanwhile (SIGBUS). Move-only.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -31,8 +31,8 @@ class MappedFile {
   }
   ~MappedFile();
 
-  /// Errors: as open(2); INVALID_ARGUMENT for what is not a regular file. An empty file
-  /// maps to an empty span.
+  /// Errors: as open(2); INVALID_ARGUMENT if it is not a regular file. An empty file maps
+  /// to an empty span.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
   enum class Access { kRandom, kSequential };
@@ -48,9 +48,10 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-/// Writes a file that appears under its name whole or not at all: to `<path>.tmp.<pid>`,
-/// then fsync, rename, fsync of the folder. Destroyed before Commit, it removes its
-/// temporary file and leaves an old file at `path` as it was.
+/// Writes a file that appears under its name whole or not at all. It writes to
+/// `<path>.tmp.<pid>`, then does fsync, rename, and fsync of the folder. If it is
+/// destroyed before Commit, it removes its temporary file and leaves an old file at
+/// `path` as it was.
 class AtomicFile {
  public:
   AtomicFile() = default;
@@ -62,7 +63,7 @@ class AtomicFile {
 
   /// Appends; buffered. Errors: RESOURCE_EXHAUSTED when the disk is full.
   absl::Status Append(const void* data, std::size_t bytes);
-  /// Overwrites earlier bytes (a header whose content is known only at the end).
+  /// Overwrites earlier bytes, such as a header whose content is known only at the end.
   absl::Status WriteAt(std::uint64_t offset, const void* data, std::size_t bytes);
   /// Moves the end to `size` without writing: the gap reads as zeros and takes no space
   /// (a sparse file).
@@ -77,16 +78,17 @@ class AtomicFile {
   std::string path_, temporary_;
   int fd_ = -1;
   std::uint64_t size_ = 0;
-  std::string buffer_;  ///< bytes of [size_ - buffer_.size(), size_) that are not yet written
+  std::string buffer_;  ///< bytes of [size_ - buffer_.size(), size_) not yet written
 };
 
-/// Makes a folder and those above it, where they are not there. Errors: as mkdir(2).
+/// Makes a folder and its missing parents. Errors: as mkdir(2).
 absl::Status MakeFolders(const std::string& path);
 
-/// Whole small text file. Errors: as open(2); INVALID_ARGUMENT above `most` bytes.
+/// Reads a small text file whole. Errors: as open(2); INVALID_ARGUMENT above `most`
+/// bytes.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t most);
 
-/// Writes it whole or not at all, as AtomicFile does.
+/// Writes the file whole or not at all, as AtomicFile does.
 absl::Status WriteTextFile(const std::string& path, std::string_view text);
 
 }  // namespace hmann

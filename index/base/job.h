@@ -8,14 +8,14 @@
 
 namespace hmann {
 
-/// What long work is done with, handed down as one: threads, who watches, and whether to
-/// go on. Nothing is owned.
-struct Job {
+/// What a long task needs, passed as one: its threads, its progress observer, and its
+/// cancellation flag. Owns nothing.
+struct TaskContext {
   ThreadPool& pool;
   Progress& progress;
-  const std::atomic<bool>* cancelled = nullptr;  ///< absent: never
+  const std::atomic<bool>* cancelled = nullptr;  ///< nullptr: never cancelled
 
-  /// From any thread; loops of the pool leave the rest of their work undone then.
+  /// Thread-safe. The pool's loops skip the rest of their work once this is true.
   bool Cancelled() const {
     return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
   }

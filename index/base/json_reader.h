@@ -1,4 +1,4 @@
-/// Reading JSON that others wrote: files, settings.
+/// Reads JSON that others wrote, such as files and settings.
 #pragma once
 
 #include <cmath>
@@ -18,19 +18,19 @@
 
 namespace hmann {
 
-/// Reads an object key by key. The first key that is not as it should be ends up in the
-/// status that the reader was given, by name, with what was expected and what was found;
-/// from then on nothing is read, and values stay as they are. So one look at the status,
-/// behind all reads and before what needs their values, is enough. `Json`: nlohmann::json
-/// or ordered_json.
+/// Reads an object key by key. The first key that is wrong is reported in the status that
+/// the reader was given, with its name, what was expected and what was found. From then
+/// on nothing is read, and values stay as they are. One check of the status is therefore
+/// enough, after all reads and before the values are used. `Json`: nlohmann::json or
+/// ordered_json.
 ///
-/// Reads into a std::optional leave it alone when the key is missing; anything else must
-/// be there.
+/// A std::optional is left unchanged when its key is missing. Every other key is
+/// required.
 template <class Json>
 class JsonReader {
  public:
-  /// `prefix` stands before a key in messages: "FILE: table.", "setting ". `code`:
-  /// DATA_LOSS for files of ours, INVALID_ARGUMENT for what a user wrote. `object` and
+  /// `prefix` precedes a key in messages: "FILE: table.", "setting ". `code`: DATA_LOSS
+  /// for files of ours, INVALID_ARGUMENT for what a user wrote. `object` and
   /// `*first_error` must outlive the reader.
   JsonReader(const Json& object, std::string prefix, absl::StatusCode code,
              absl::Status* first_error)
@@ -50,7 +50,7 @@ class JsonReader {
     if (found != nullptr) *value = found->template get<std::string>();
   }
 
-  /// low <= value <= high.
+  /// Reads a number with low <= value <= high.
   template <std::floating_point T>
   void Number(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high,
               T* value) {
@@ -63,7 +63,7 @@ class JsonReader {
     *value = number;
   }
 
-  /// A whole number, exactly; 16.0 is one.
+  /// Reads a whole number exactly; 16.0 is one.
   template <std::integral T>
   void Whole(const char* key, std::type_identity_t<T> low, std::type_identity_t<T> high, T* value) {
     const std::string expected = absl::StrCat("a whole number from ", low, " to ", high);
@@ -95,7 +95,7 @@ class JsonReader {
     if (Has(key) && ok()) *value = number;
   }
 
-  /// read(JsonReader&) on the object there.
+  /// Calls read(JsonReader&) on the object at `key`.
   template <class Read>
   void Object(const char* key, const Read& read) {
     const Json* found = Find(key, "an object");
@@ -104,7 +104,7 @@ class JsonReader {
     if (ok()) read(object);
   }
 
-  /// read(JsonReader&) on each object of the list there, until one is wrong.
+  /// Calls read(JsonReader&) on each object of the list at `key`, until one is wrong.
   template <class Read>
   void List(const char* key, std::size_t least, std::size_t most, const Read& read) {
     const Json* found = Find(key, "a list");
@@ -120,11 +120,12 @@ class JsonReader {
     }
   }
 
-  /// For what only the caller can judge: of a value that was read, ...
+  /// For checks that only the caller can make. Reports that a value that was read is
+  /// wrong.
   void Wrong(const char* key, absl::string_view expected, absl::string_view found) {
     Report(absl::StrCat(prefix_, key, ": expected ", expected, ", found ", found));
   }
-  /// ... and of the object as a whole.
+  /// Reports that the object as a whole is wrong.
   void Reject(absl::string_view message) {
     Report(absl::StrCat(prefix_.substr(0, prefix_.find_last_not_of(". ") + 1), ": ", message));
   }
@@ -143,11 +144,11 @@ class JsonReader {
     if (json.is_number_integer()) return fit(json.template get<std::int64_t>());
     const double number = json.is_number_float() ? json.template get<double>() : 0.5;
     if (number != std::floor(number) || std::abs(number) > 0x1p53)
-      return std::nullopt;  // beyond, not every whole number is a double
+      return std::nullopt;  // above this, a double cannot hold every whole number
     return fit(static_cast<std::int64_t>(number));
   }
 
-  /// nullptr: it is missing, or something was wrong before.
+  /// nullptr: the key is missing, or an earlier key was wrong.
   const Json* Find(const char* key, absl::string_view expected) {
     if (!ok()) return nullptr;
     const auto found = object_.find(key);

@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Reader = JsonReader<Json>;
 
-/// The message of the first thing wrong in `text`, empty when nothing is.
+/// The message for the first error in `text`; empty if there is none.
 template <class Read>
 std::string Complaint(const std::string& text, const Read& read,
                       const std::string& prefix = "f.json: table.") {

@@ -37,15 +37,15 @@ double OwnTicks() {
          static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// User and system time of another process; 0 of one that is gone.
+/// User and system time of another process; 0 if it is gone.
 double TicksOf(pid_t pid) {
   const std::string stat = FirstLine(absl::StrCat("/proc/", pid, "/stat"));
-  // The name in parentheses may hold anything, blanks and parentheses too.
+  // The name in parentheses may hold anything, also blanks and parentheses.
   const std::size_t name_end = stat.rfind(") ");
   if (name_end == std::string::npos) return 0;
   const std::vector<absl::string_view> fields =
       absl::StrSplit(absl::string_view(stat).substr(name_end + 2), ' ');
-  // state is the first of them and field 3 of proc(5); utime is 14, stime 15.
+  // The first field here is state, field 3 of proc(5); utime is 14, stime 15.
   return fields.size() > 12 ? TicksIn(fields[11]) + TicksIn(fields[12]) : 0;
 }
 
@@ -60,15 +60,15 @@ MachineLoad::MachineLoad(std::vector<pid_t> ours) : ours_(std::move(ours)), begi
 
 MachineLoad::Ticks MachineLoad::Read() const {
   Ticks ticks;
-  // cpu  user nice system idle iowait irq softirq steal guest guest_nice; the guests are
-  // part of user and nice.
+  // The fields: cpu  user nice system idle iowait irq softirq steal guest guest_nice. The
+  // guest fields are part of user and nice.
   const std::string cpu = FirstLine("/proc/stat");
   const std::vector<absl::string_view> fields = absl::StrSplit(cpu, ' ', absl::SkipEmpty());
   for (std::size_t i = 1; i < std::min<std::size_t>(fields.size(), 9); ++i) {
     const double value = TicksIn(fields[i]);
     ticks.total += value;
     if (i == 8) ticks.steal = value;
-    // Interrupts are the devices', mostly on our behalf.
+    // Interrupts come from the devices, mostly on our behalf.
     if (i <= 3) ticks.busy += value;
   }
   ticks.own = OwnTicks();

@@ -7,8 +7,7 @@
 namespace hmann {
 
 /// Counter-based random numbers: Random(seed, i) is the i-th number of the stream `seed`,
-/// whichever thread asks. SplitMix64's finaliser (Steele, Lea, Flood 2014) over the mixed
-/// pair.
+/// on any thread. SplitMix64's finalizer (Steele, Lea, Flood 2014) over the mixed pair.
 constexpr std::uint64_t Random(std::uint64_t seed, std::uint64_t counter) {
   std::uint64_t z =
       seed * 0x9e3779b97f4a7c15u + counter * 0xd1b54a32d192ed03u + 0x8cb92ba72f3d8dd7u;

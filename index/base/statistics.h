@@ -1,5 +1,5 @@
-/// What a series of measurements is boiled down to, and the digits that are worth keeping
-/// of it.
+/// Summary statistics of a series of measurements, and rounding to the digits that are
+/// significant.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 
 namespace hmann {
 
-/// The middle value (of an even count: the mean of the two in the middle). Requires at
+/// The middle value; for an even count, the mean of the two middle values. Requires at
 /// least one value.
 double Median(std::vector<double> values);
 
-/// The smallest value that at least `share` of all do not exceed (nearest rank). Requires
-/// ascending order and at least one value.
+/// The smallest value that at least `share` of all values do not exceed (nearest rank).
+/// Requires ascending order and at least one value.
 template <class T>
 T Percentile(const std::vector<T>& sorted, double share) {
   HMANN_CHECK(!sorted.empty());
@@ -25,15 +25,15 @@ T Percentile(const std::vector<T>& sorted, double share) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
-/// The logarithm of the odds of a recall, over so many answers: the scale on which recall
-/// grows evenly with the logarithm of the effort. None found, or all, counts as half of
-/// one.
+/// The log-odds of a recall over `answers` answers. On this scale recall grows evenly
+/// with the logarithm of ef_scale. A recall of 0 or 1 counts as half an answer found or
+/// missed.
 double Logit(double recall, double answers = 5e5);
 
-/// `value` with so many digits behind the point.
+/// `value` rounded to `decimals` digits after the decimal point.
 double RoundToDecimals(double value, int decimals);
 
-/// `value` with so many digits, wherever its point is; 0 of what is not finite.
+/// `value` rounded to `digits` significant digits; 0 if it is not finite.
 double RoundToDigits(double value, int digits);
 
 }  // namespace hmann

@@ -35,7 +35,7 @@ TEST(Statistics, PercentileAgainstItsDefinition) {
       values.push_back(RandomBelow(seed, i + 1, 20));  // with ties
     std::sort(values.begin(), values.end());
     for (const double share : {0.05, 0.5, 0.95, 0.99}) {
-      const auto covered = [&](std::uint64_t value) {  // the share that does not exceed it
+      const auto covered = [&](std::uint64_t value) {  // the share not above it
         return static_cast<double>(std::upper_bound(values.begin(), values.end(), value) -
                                    values.begin()) /
                static_cast<double>(values.size());

@@ -13,7 +13,7 @@
 #define HMANN_CONCAT_INNER_(a, b) a##b
 #define HMANN_CONCAT_(a, b) HMANN_CONCAT_INNER_(a, b)
 
-/// `HMANN_ASSIGN_OR_RETURN(auto x, F())`: x is F()'s value, or the error is returned.
+/// `HMANN_ASSIGN_OR_RETURN(auto x, F())` sets x to F()'s value, or returns the error.
 #define HMANN_ASSIGN_OR_RETURN(lhs, expr) \
   HMANN_ASSIGN_OR_RETURN_(HMANN_CONCAT_(hmann_statusor_, __LINE__), lhs, expr)
 #define HMANN_ASSIGN_OR_RETURN_(tmp, lhs, expr) \

@@ -18,7 +18,7 @@ constexpr bool kHasOpenMp = false;
 
 constexpr auto kSpinTime = std::chrono::microseconds(20);
 
-/// Tells the core that this thread spins.
+/// Tells the core that this thread is spinning.
 inline void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -27,7 +27,7 @@ inline void Pause() {
 #endif
 }
 
-/// Spins on `done` for kSpinTime; true if it came true.
+/// Spins on `done` for kSpinTime; returns whether it became true.
 template <typename Done>
 bool SpinUntil(Done done) {
   const auto until = std::chrono::steady_clock::now() + kSpinTime;

@@ -17,14 +17,13 @@ namespace hmann {
 /// Thread safety: ParallelFor may be called from any thread, one call at a time.
 class ThreadPool {
  public:
-  /// Whose threads run the loops. OpenMP's are those of a build. The pool's own are for
-  /// the parts of one query: idle ones spin for a few microseconds before they sleep, so
-  /// that a part does not pay a wake-up, and no environment variable changes how they
-  /// wait. Where the program is compiled without OpenMP, as sanitizers need it, all are
-  /// the pool's own.
+  /// Which threads run the loops. A build uses OpenMP's threads. The pool's own threads
+  /// run the parts of one query. Idle ones spin for a few microseconds before they sleep,
+  /// so that a part does not pay for a wake-up. No environment variable changes how they
+  /// wait. Without OpenMP, which sanitizers require, all threads are the pool's own.
   enum class Kind { kOpenMp, kOwn };
 
-  /// `threads` counts the caller, who takes part in every loop: ThreadPool(1) starts no
+  /// `threads` includes the caller, who takes part in every loop: ThreadPool(1) starts no
   /// thread.
   explicit ThreadPool(int threads, Kind kind = Kind::kOpenMp);
   ~ThreadPool();
@@ -34,8 +33,8 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   /// Calls body(begin, end, thread) over disjoint chunks of at most `chunk` indices that
-  /// cover [0, n), thread in [0, threads()); which thread takes which chunk is not
-  /// determined. Returns when all are done.
+  /// cover [0, n), with thread in [0, threads()). The assignment of chunks to threads is
+  /// not deterministic. Returns when all are done.
   void ParallelFor(std::size_t n, std::size_t chunk,
                    const std::function<void(std::size_t, std::size_t, int)>& body);
 
@@ -52,7 +51,7 @@ class ThreadPool {
   std::atomic<int> running_{0};
   std::atomic<bool> stop_{false};
 
-  // The loop of the current epoch.
+  // State of the current epoch's loop.
   const std::function<void(std::size_t, std::size_t, int)>* body_ = nullptr;
   std::size_t n_ = 0;
   std::size_t chunk_ = 1;

@@ -19,8 +19,8 @@ struct Unit {
   std::uint64_t factor;
 };
 
-/// "512MiB" in units of 1; nullopt unless digits come first, then one of `units`, and
-/// `most` is not exceeded.
+/// Parses "512MiB" in units of 1; nullopt unless digits come first, then one of `units`,
+/// and the value is at most `most`.
 std::optional<std::uint64_t> Parse(std::string_view text, std::span<const Unit> units,
                                    std::uint64_t most) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());

@@ -6,8 +6,8 @@
 
 namespace hmann {
 
-/// The kernels of the level of this name (Kernels::simd); null when this build has none
-/// of it.
+/// The kernels of the SIMD level with this name (Kernels::simd); nullptr when this build
+/// does not have them.
 const CodeKernels* FindCodeKernels(std::string_view simd);
 
 }  // namespace hmann

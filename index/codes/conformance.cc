@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "index/base/random.h"
-#include "index/codes/quantiser.h"
+#include "index/codes/quantizer.h"
 #include "index/codes/rotation.h"
 
 namespace hmann::code_conformance {
@@ -67,7 +67,7 @@ std::int8_t Component(std::size_t query, std::size_t i) {
 
 std::size_t CountDifferent(const std::vector<std::int32_t>& found,
                            const std::vector<std::int32_t>& expected, std::size_t n) {
-  std::size_t different = found[n] != -1;  // written behind the end
+  std::size_t different = found[n] != -1;  // written past the end
   for (std::size_t i = 0; i < n; ++i) different += found[i] != expected[i];
   return different;
 }
@@ -114,8 +114,8 @@ std::size_t CountMismatches(const CodeKernels& kernels, std::size_t dim, unsigne
   return mismatches + CountDifferent(found, expected, kCodes);
 }
 
-/// Scalar quantisation's kernels against sums taken level by level, in codes that end
-/// right before an unreadable page.
+/// Compares scalar quantization's kernels with sums taken level by level, in codes that
+/// end right before an unreadable page.
 std::size_t CountScalarMismatches(const CodeKernels& kernels, std::size_t dim, std::size_t query) {
   const std::size_t padded = (dim + 7) / 8 * 8, bytes = padded / 2;
   const GuardedBytes codes(kCodes * bytes);
@@ -152,7 +152,7 @@ std::size_t CountScalarMismatches(const CodeKernels& kernels, std::size_t dim, s
       const std::size_t first = kCodes - n;
       std::vector<std::uint32_t> found(n + 1, 7);
       kernels.scalar_many[metric](given.data(), pointers.data() + first, n, dim, found.data());
-      mismatches += found[n] != 7;  // written behind the end
+      mismatches += found[n] != 7;  // written past the end
       for (std::size_t i = 0; i < n; ++i) {
         const std::uint32_t one =
             kernels.scalar_one[metric](given.data(), pointers[first + i], dim);
@@ -203,7 +203,7 @@ std::uint64_t CodeFingerprint() {
         const auto inverse = static_cast<float>(1 / std::sqrt(squared_norm));
         for (float& component : vector) component *= inverse;
         rotation.Apply(vector.data());
-        Quantise(vector.data(), padded_dim, bits, magnitudes.data(), levels.data());
+        Quantize(vector.data(), padded_dim, bits, magnitudes.data(), levels.data());
         PackLevels(levels.data(), padded_dim, bits, code.data());
         for (std::size_t k = 0; k < bits * padded_dim / 8; ++k)
           hash = (hash ^ std::to_integer<std::uint64_t>(code[k])) * 0x100000001b3u;

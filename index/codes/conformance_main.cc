@@ -5,8 +5,8 @@
 #include "index/codes/choose.h"
 #include "index/codes/conformance.h"
 
-/// Usage: conformance <level>... Fails when this build has no such level, when one of
-/// them is wrong, or when codes are other bytes here.
+/// Usage: conformance <level>... Fails when this build lacks a level, when one of them is
+/// wrong, or when code bytes differ here.
 int main(int argc, char** argv) {
   using namespace hmann;
   std::size_t mismatches = 0;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kBatch = 32;  // codes between a prefetch and its use
 constexpr float kQueryLevels = 127;
 
-/// A stored row in the space that the metric works in, continued with zeros.
+/// Decodes a stored row into the space of the metric, padded with zeros.
 void Decode(const Kernels& kernels, const std::byte* row, std::uint32_t padded_dim, float* out) {
   ReadComponents(kernels.dtype, row, kernels.dim, out);
   if (kernels.metric == Metric::kCosine && !IsFloat(kernels.dtype)) {
@@ -43,8 +43,8 @@ float ToFloat(double x) {
       std::clamp(x, static_cast<double>(-FLT_MAX), static_cast<double>(FLT_MAX)));
 }
 
-/// All cache lines that a code touches: its start is aligned to nothing. Always as many
-/// requests, whatever the start: a branch that depends on it is a coin toss, and cost 3
+/// Prefetches all cache lines of a code, whose start is unaligned. It always makes the
+/// same number of requests. A branch on the alignment would be unpredictable, and cost 3
 /// ns a code.
 inline void PrefetchCode(const std::byte* code, std::size_t bytes) {
   PrefetchLines(code, bytes);
@@ -113,9 +113,9 @@ void Encoder::Encode(const std::byte* row, std::byte* code, Scratch& scratch) co
   for (std::uint32_t i = 0; i < dim; ++i) a[i] *= inverse_rho;
   rotation_.Apply(a);
 
-  const Quantisation quantised =
-      Quantise(a, dim, bits_, scratch.magnitudes.data(), scratch.levels.data());
-  const float factor = ToFloat((is_l2 ? 2 : 1) * rho / static_cast<double>(quantised.dot));
+  const Quantization quantized =
+      Quantize(a, dim, bits_, scratch.magnitudes.data(), scratch.levels.data());
+  const float factor = ToFloat((is_l2 ? 2 : 1) * rho / static_cast<double>(quantized.dot));
   const auto rounded = static_cast<double>(UnpackFactors(PackFactors({0, factor})).b);
   const double of_centroid = static_cast<double>(
       DotWithLevels(scratch.rotated_centroid.data(), scratch.levels.data(), dim, bits_));

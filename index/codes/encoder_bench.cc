@@ -12,9 +12,10 @@
 #include "index/codes/encoder.h"
 #include "index/distance/simd_level.h"
 
-/// Time per estimate (`estimate=`) with errors and without: codes at random places of 256
-/// MiB in batches of 24, as a walk meets them; those of a cell, one after another,
-/// likewise of 256 MiB and of L2. Time per code made (`encode=`), and per query prepared.
+/// Time per estimate (`estimate=`) with errors and without. It measures codes at random
+/// places of 256 MiB in batches of 24, as a search meets them. It also measures the
+/// consecutive codes of a cell, likewise from 256 MiB and from L2. Then the time per code
+/// made (`encode=`), and per query prepared.
 namespace hmann {
 namespace {
 

@@ -23,7 +23,7 @@ Encoder MustMake(const StoredSample& stored, std::uint32_t bits, std::uint64_t s
   return *encoder;
 }
 
-/// Estimates of every row, each for one query: row i for query i % queries.
+/// Estimates of every row for one query each: row i for query i % queries.
 struct Estimates {
   std::vector<double> exact;
   std::vector<float> estimates, errors;
@@ -57,8 +57,8 @@ Estimates EstimateAll(const CodeSample& sample, const StoredSample& stored,
   return all;
 }
 
-/// Beyond a normal distribution's tail by no more than chance allows, both ways; no bias;
-/// the errors are no gross exaggeration.
+/// Expects tails no heavier than a normal distribution's beyond chance, on both sides, no
+/// bias, and errors that are not grossly exaggerated.
 void ExpectHonestErrors(const Estimates& all, const std::string& what) {
   const double n = static_cast<double>(all.exact.size());
   double sum = 0, squares = 0;
@@ -186,7 +186,7 @@ TEST(Estimate, AQueryAtTheMeanIsExactButForTheCentroid) {
   EXPECT_EQ(estimate, 3);
 }
 
-/// A cell's codes one after another, and the same through pointers.
+/// The consecutive codes of a cell, and the same codes through pointers.
 TEST(Estimate, ACellIsItsCodesOneByOne) {
   for (const Metric metric : kMetrics) {
     const StoredSample stored = Store(Real(), metric);

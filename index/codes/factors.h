@@ -5,16 +5,17 @@
 
 namespace hmann {
 
-/// The two factors of a code in one word. B is never negative, so its sign bit goes to A:
-/// B is the upper half of an f32 without the sign (7 bits behind the leading one), A the
-/// upper 17 bits of one (8 bits behind it). Little-endian in a code, as all of an index.
+/// The two factors of a code in one word. B is never negative, so A takes its sign bit. B
+/// is the upper half of an f32 without the sign (7 bits after the leading one). A is the
+/// upper 17 bits of an f32 (8 bits after it). Little-endian in a code, like all of an
+/// index.
 struct Factors {
   float a;
   float b;
 };
 
-/// Rounds to the nearest. What is not finite, or rounds to it, becomes the largest that
-/// is; `b` below 0 becomes 0.
+/// Rounds to nearest. A value that is not finite, or rounds to infinity, becomes the
+/// largest finite one. A negative `b` becomes 0.
 inline std::uint32_t PackFactors(Factors factors) {
   const auto round = [](float x, unsigned dropped) {
     constexpr std::uint32_t kInfinity = 0x7f800000;
@@ -27,13 +28,13 @@ inline std::uint32_t PackFactors(Factors factors) {
   return round(factors.a, 15) | (factors.b > 0 ? round(factors.b, 16) >> 16 : 0u);
 }
 
-/// Of any 32 bits: what a damaged code holds need not be finite.
+/// Accepts any 32 bits: the factors of a damaged code may not be finite.
 inline Factors UnpackFactors(std::uint32_t word) {
   return {std::bit_cast<float>(word & 0xffff8000u), std::bit_cast<float>((word & 0x7fffu) << 16)};
 }
 
-/// Standard deviation of A's rounding, relative to A: 2^-8 / sqrt(12), and 1 to 2 behind
-/// the leading digit.
+/// Standard deviation of A's rounding, relative to A: 2^-8 / sqrt(12), with a mantissa of
+/// 1 to 2.
 constexpr float kRoundingOfA = 0.0008f;
 
 }  // namespace hmann

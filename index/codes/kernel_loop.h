@@ -6,8 +6,8 @@
 #include "index/codes/code_layout.h"
 #include "index/codes/kernel_table.h"
 
-/// The one loop behind every kernel of this room, over the operations `Ops` that a
-/// kernels_<isa>.cc defines before it includes this. All of it is local to that file.
+/// The one loop behind every kernel of this folder, over the operations `Ops` that a
+/// kernels_<isa>.cc defines before it includes this. Everything is local to that file.
 ///
 ///   Sum                              what a code accumulates
 ///   Start(sum)                       an empty sum
@@ -58,7 +58,7 @@ HMANN_INLINE void AllDots(const std::int8_t* query, std::size_t dim, const Addre
                                           address(i + 2 < n ? i + 2 : i), address(i)};
   std::int32_t last[kGroup];
   DotsOfGroup<kBits>(query, dim, codes, last);
-  dots[i] = last[0];  // a loop becomes a call of memcpy, and a kernel file calls nothing
+  dots[i] = last[0];  // a loop would become a memcpy call; a kernel file calls nothing
   if (n - i > 1) dots[i + 1] = last[1];
   if (n - i > 2) dots[i + 2] = last[2];
 }
@@ -79,7 +79,7 @@ void Strided(const QueryBlock* query, std::size_t dim, const std::byte* codes, s
   AllDots<kBits>(reinterpret_cast<const std::int8_t*>(query), dim, address, n, dots);
 }
 
-/// Of scalar quantisation: keys of four codes.
+/// Scalar quantization: keys of four codes.
 template <bool kL2>
 HMANN_INLINE void ScalarGroup(const std::byte* query, std::size_t dim,
                               const std::byte* const (&codes)[kGroup], std::uint32_t* keys) {

@@ -11,7 +11,7 @@ namespace {
 #define HMANN_OP __attribute__((always_inline)) static inline
 
 /// The operations of kernel_loop.h for AVX2. vpmaddubsw adds pairs of products of at most
-/// 15 x 127 in 16 bits: the four pairs of a block stay below 2^15.
+/// 15 x 127 in 16 bits. The four pairs of a block stay below 2^15.
 struct Ops {
   using Sum = __m256i;
   HMANN_OP void Start(Sum& sum) { sum = _mm256_setzero_si256(); }
@@ -98,7 +98,7 @@ struct Ops {
       Accumulate<kWidth>(sums[i], q, LoadTail<kWidth>(codes[i], bytes));
   }
 
-  /// Pairs of squares of at most 2 x 225: four of them fit 16 bits.
+  /// Pairs of squares of at most 2 x 225: the sum of four fits 16 bits.
   HMANN_OP void Square(Sum& sum, Code code) {
     const __m256i mask = _mm256_set1_epi8(15);
     const __m256i levels[4] = {_mm256_and_si256(code.first, mask),

@@ -9,8 +9,9 @@ namespace {
 #define HMANN_OP __attribute__((always_inline)) static inline
 
 /// The operations of kernel_loop.h for AVX-512 F, BW, VL and VNNI. A block is two
-/// registers of 64 dimensions: the bytes of the code as often as they fit, each copy
-/// shifted to its field. Levels are at most 15 and unsigned, as vpdpbusd wants one side.
+/// registers of 64 dimensions. They hold as many copies of the code's bytes as fit, each
+/// shifted to its field. Levels are at most 15 and unsigned, as vpdpbusd requires of one
+/// side.
 struct Ops {
   using Sum = __m512i;
   HMANN_OP void Start(Sum& sum) { sum = _mm512_setzero_si512(); }

@@ -11,8 +11,8 @@ namespace {
 #define HMANN_OP __attribute__((always_inline)) static inline
 
 /// The operations of kernel_loop.h for Advanced SIMD without the dot-product extension. A
-/// level of at most 15 times a signed byte: the eight products of a block in a 16-bit
-/// lane stay below 2^15.
+/// product is a level of at most 15 times a signed byte. The eight products of a block in
+/// a 16-bit lane stay below 2^15.
 struct Ops {
   using Sum = int32x4_t;
   HMANN_OP void Start(Sum& sum) { sum = vdupq_n_s32(0); }

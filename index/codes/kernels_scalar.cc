@@ -4,8 +4,8 @@
 namespace hmann {
 namespace {
 
-/// The operations of kernel_loop.h in plain C++: levels first, then their products, each
-/// a loop that vectorises for the baseline.
+/// The operations of kernel_loop.h in plain C++: first the levels, then their products,
+/// each in a loop that vectorizes for the baseline.
 struct Ops {
   using Sum = std::int32_t;
   static constexpr std::size_t kDims = 128;

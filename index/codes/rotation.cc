@@ -23,7 +23,7 @@ inline void Transform8(float* v) {
   for (std::uint32_t i = 0; i < kLanes; i += 2) v[i] = b[i] + b[i + 1], v[i + 1] = b[i] - b[i + 1];
 }
 
-/// Hadamard's transform without its factor; `n`: a power of two, at least 8.
+/// Hadamard transform without its factor; `n`: a power of two, at least 8.
 void Transform(float* v, std::uint32_t n) {
   for (std::uint32_t half = n / 2; half >= kLanes; half /= 2) {
     for (std::uint32_t begin = 0; begin < n; begin += 2 * half) {

@@ -5,16 +5,17 @@
 
 namespace hmann {
 
-/// A seeded random orthogonal transform in O(D log D), D = dim rounded up to a multiple
-/// of 8: a vector is continued with zeros.
+/// A seeded random orthogonal transform in O(D log D), where D is dim rounded up to a
+/// multiple of 8. A vector is padded with zeros.
 ///
-/// Three rounds of random signs and a Hadamard transform (Ailon & Chazelle 2006; three
-/// rounds as in Yu et al. 2016). Where D is no power of two, a round transforms the first
-/// P and then the last P coordinates, P the largest power of two below D, and ends with a
-/// butterfly between the two halves, so that a narrow overlap does not keep them apart.
-/// Lengths and inner products stay up to f32 rounding. Each output is the same bits on
-/// every CPU: every operation is one rounded addition or multiplication of two elements,
-/// in a fixed order (compiled without contraction). A value; immutable; thread-safe.
+/// It does three rounds of random signs and a Hadamard transform (Ailon & Chazelle 2006;
+/// three rounds as in Yu et al. 2016). Where D is not a power of two, a round transforms
+/// the first P and then the last P coordinates, P the largest power of two below D. The
+/// round ends with a butterfly between the two halves, so that a narrow overlap does not
+/// keep them apart. Lengths and inner products are preserved up to f32 rounding. Each
+/// output has the same bits on every CPU: every operation is one rounded addition or
+/// multiplication of two elements, in a fixed order (compiled without contraction). A
+/// value; immutable; thread-safe.
 class Rotation {
  public:
   /// `dim`: at least 1.
@@ -29,7 +30,7 @@ class Rotation {
   std::uint32_t padded_dim_;
   std::uint32_t segment_;  ///< P
   std::vector<float>
-      factors_;  ///< for each transform, padded_dim() signs; those of its segment with 1 / sqrt(P)
+      factors_;  ///< padded_dim() signs per transform; in its segment times 1 / sqrt(P)
 };
 
 }  // namespace hmann

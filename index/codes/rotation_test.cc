@@ -58,7 +58,7 @@ TEST(Rotation, SpreadsEveryAxis) {
       rotation.Apply(vector.data());
       for (const float x : vector) largest = std::max(largest, std::fabs(x));
     }
-    // The largest of D^2 normal components; an axis that stayed in one half of the vector
+    // The largest of D^2 normal components. An axis that stayed in one half of the vector
     // would be larger by a factor.
     EXPECT_LT(largest, 1.4 * std::sqrt(2 * std::log(2.0 * dim * dim) / dim)) << dim;
   }

@@ -21,20 +21,21 @@ namespace {
 constexpr std::uint64_t kIdBytes = sizeof(NodeId);
 /// Threads' scratch, buffers of files, the program itself.
 constexpr std::uint64_t kAround = 64_MiB;
-/// What a job needs in order to get on at all; it may find that it needs more.
+/// The smallest room that a job can work in; it may find that it needs more.
 constexpr std::uint64_t kLeastRoom = 32_MiB;
 
 std::uint64_t UpperBytes(const BuildShape& shape) {
   return Layers::Make(shape.n, shape.n1, shape.m).UpperLinkBytes() + shape.n1 * shape.stride;
 }
 
-/// Row and id of each node, from the ranking on; labels.
+/// Row and id of each node, from the ranking on, and labels.
 std::uint64_t ByNode(const BuildShape& shape) {
   return std::uint64_t{shape.n} * (2 * kIdBytes + (shape.user_labels ? 8 : 0));
 }
 
 std::uint64_t FixedUpperBytes(const BuildShape& shape) {
-  // The promoted that are no copies, their order and places; who is promoted.
+  // The promoted nodes that are no copies, with their order and places, and the promoted
+  // flags.
   return UpperBytes(shape) + ByNode(shape) + shape.n * kIdBytes + shape.n1 * (5 * kIdBytes) +
          kAround;
 }
@@ -53,7 +54,7 @@ std::uint64_t FixedCellBytes(const BuildShape& shape) {
          shape.n1 * (3 * kIdBytes) + kAround;
 }
 
-/// While L1 is joined, and its vectors give the others their cells.
+/// While L1 is joined, and while its vectors give the unpromoted nodes their cells.
 std::uint64_t FixedAboveBytes(const BuildShape& shape) {
   return std::max(FixedUpperBytes(shape), FixedCellBytes(shape));
 }
@@ -106,14 +107,14 @@ absl::StatusOr<BoundedMemory> DivideMemory(const BuildShape& shape, std::uint64_
 
 namespace {
 
-/// Bytes of a layer's artefacts, by vector, at the most and at the end (its links).
+/// Bytes of a layer's artifacts per vector, at most and at the end (its links).
 struct LayerBytes {
   double most, left;
 };
 
 LayerBytes WorkOfLayer(std::uint64_t n, std::uint32_t m) {
-  // Seen on SIFT: 0.48 of the links that a node may have are chosen, and 0.45 of those
-  // lead into other ranges, at 4.1 bytes each. Of other data a guess.
+  // Measured on SIFT: 0.48 of the links that a node may have are chosen, and 0.45 of
+  // those lead into other ranges, at 4.1 bytes each. For other data these are a guess.
   constexpr double kChosen = 0.48, kFar = 0.45, kWay = 4.1;
   const PartitionOptions options = PartitionFor(n, 0);
   const double length = 2.0 * m, lists = length * kIdBytes;
@@ -126,7 +127,7 @@ LayerBytes WorkOfLayer(std::uint64_t n, std::uint32_t m) {
       lists};
 }
 
-/// How often so many bytes are loaded, in parts that fit.
+/// The number of parts of size `room` in which `bytes` bytes are loaded.
 std::uint64_t Loads(std::uint64_t bytes, std::uint64_t room) { return (bytes + room - 1) / room; }
 
 }  // namespace
@@ -138,7 +139,7 @@ WorkFolderBytes WorkBytes(const BuildShape& shape) {
   // Links in a range before and after; hubs and their links.
   const double final = l0.left * (1 + 1.0 / 32) + (l0.left + kIdBytes) / kBackboneOfL0;
   const double joining = shape.finished_graph ? l0.left : std::max(l0.most, final);
-  // Ids, rows and order of L1, what was inserted, and its own stages; two centroids.
+  // Ids, rows and order of L1, the inserted nodes, and its own stages; two centroids.
   const double above = n * l0.left + n1 * (5 * kIdBytes + l1.left * (1 + 1.0 / shape.m) + l1.most);
   const double cells = n * (l0.left + 2 * kIdBytes) + n1 * (5 * kIdBytes + 2 * l1.left);
   return {static_cast<std::uint64_t>(n * kOrders + std::max({n * joining, above, cells})),
@@ -155,10 +156,10 @@ BoundedPlan PlanBounded(const BuildShape& shape, std::uint64_t memory) {
   const BoundedMemory rooms = RoomsOf(shape, memory);
   const std::uint64_t n = shape.n, lists = std::uint64_t{2} * shape.m * kIdBytes;
   const std::uint64_t loaded = n * (shape.stride + 3 * kIdBytes), room = rooms.bottom_room;
-  const std::uint64_t range = n / 32 * 3 * lists;  // that is made, and its lists
+  const std::uint64_t range = n / 32 * 3 * lists;  // of the new range, and its lists
   const std::uint64_t left = room > 2 * range ? room - range : std::max(room / 2, kLeastRoom / 2);
-  // Hashes, leaders; leaves; lists, of which each range wants most of all vectors; links;
-  // the way back; hubs, the promoted, the mean of codes; cells; what is written.
+  // Hashes; leaders; leaves; lists, each range of which needs most of all vectors; links;
+  // the way back; hubs, the promoted nodes, the mean of codes; cells; writing.
   const std::uint64_t joins = loaded <= left ? 1 : 32 * Loads(loaded / 10 * 9, left);
   plan.base_passes = static_cast<std::uint32_t>(
       2 + Loads(loaded, room) + joins + Loads(loaded + n * (lists / 2 + kIdBytes), left) +
@@ -169,7 +170,7 @@ BoundedPlan PlanBounded(const BuildShape& shape, std::uint64_t memory) {
 
 namespace {
 
-/// All that the contents of a work folder follow from.
+/// Everything that the contents of a work folder depend on.
 std::string IdentityOf(const BuildOptions& options, const BuildInputs& inputs, NodeId n1) {
   namespace fs = std::filesystem;
   const Kernels& kernels = inputs.kernels();
@@ -192,7 +193,7 @@ std::string IdentityOf(const BuildOptions& options, const BuildInputs& inputs, N
       {"seed", inputs.seed()},
       {"promoted", n1},
   };
-  // Sums of floats differ by how many are added at once.
+  // Sums of floats depend on how many are added at once.
   if (IsFloat(kernels.dtype)) of["simd"] = std::string(kernels.simd);
   return of.dump();
 }
@@ -230,7 +231,7 @@ absl::StatusOr<std::unique_ptr<WorkFolder>> OpenWorkFolder(const BuildOptions& o
   }
   HMANN_ASSIGN_OR_RETURN(std::unique_ptr<WorkFolder> work,
                          WorkFolder::Open(options.work, IdentityOf(options, inputs, n1)));
-  // What surely cannot work, however far the estimate is off.
+  // Refuses only what surely cannot work, however wrong the estimate is.
   HMANN_RETURN_IF_ERROR(CheckDiskRoom(work->path(), "the work folder",
                                       WorkBytes(inputs.Shape(n1)).most / 4 * 3, work->Bytes()));
   return work;

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// A build of several groups and ranges, and how it goes within bounded memory.
+/// A build of several groups and ranges, in memory and within bounded memory.
 struct Sample {
   explicit Sample(DType dtype = DType::kU8, Metric metric = Metric::kL2, std::uint64_t n = 9000) {
     options = SmallBuild(folder, dtype, metric, n);
@@ -29,7 +29,7 @@ struct Sample {
     options.memory = 110_MiB;
     options.work = folder / "work";
   }
-  std::vector<std::string> Artefacts() const {
+  std::vector<std::string> Artifacts() const {
     std::vector<std::string> paths;
     for (const auto& entry : fs::directory_iterator(options.work)) {
       if (entry.path().extension() == ".part") paths.push_back(entry.path().string());
@@ -43,7 +43,7 @@ struct Sample {
   std::string content;  ///< of the index that was built in memory
 };
 
-/// What a sanitizer takes for itself.
+/// Memory that a sanitizer takes for itself.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kOfSanitizer = 1_GiB;
 #else
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(, Bounded,
 TEST(BoundedBuild, WithReplicasAndCopiesHasTheBytesOfABuildInMemory) {
   SampleFolder folder;
   BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 3000);
-  // Every vector of the first half twice more, far from the first.
+  // Every vector of the first half appears twice more, far from the first.
   std::vector<std::uint8_t> rows;
   const std::string base = FileContent(options.base);
   for (const std::size_t part : {3000, 1500, 1500}) {
@@ -115,7 +115,7 @@ TEST(BoundedBuild, PromotesAFinishedIndexToTheBytesOfAPromotionInMemory) {
     const BuildReport report = MustBuild(promoted);
     EXPECT_TRUE(FileContent(promoted.out) == content) << user_labels;
     EXPECT_LE(report.peak_anonymous_bytes, promoted.memory + kOfSanitizer);
-    // Of another index the folder is refused.
+    // The folder is refused for another index.
     promoted.keep_work = true;
     MustBuild(promoted);
     promoted.promote = 0.2;
@@ -134,7 +134,7 @@ TEST(BoundedBuild, OfVeryFewVectorsWorks) {
 TEST(BoundedBuild, GoesOnAfterItWasKilledWhereverThatWas) {
   Sample sample;
   sample.options.keep_work = true;
-  // Each child is killed a little later than the one before, until one gets to the end.
+  // Each child is killed a little later than the previous one, until one reaches the end.
   for (int milliseconds = 20, status = 1; status != 0; milliseconds += 60) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
@@ -157,7 +157,7 @@ TEST(BoundedBuild, MakesAgainWhatIsDamagedMissingOrShort) {
   sample.options.keep_work = true;
   MustBuild(sample.options);
   std::uint64_t number = 0;
-  for (const std::string& path : sample.Artefacts()) {
+  for (const std::string& path : sample.Artifacts()) {
     const std::string kept = FileContent(path);
     if (kept.empty()) continue;
     switch (number++ % 3) {
@@ -253,7 +253,7 @@ TEST(BoundedBuild, TellsFromOutsideHowFarItIs) {
   EXPECT_EQ(status.current, status.stages.size()) << "all are done";
   EXPECT_FALSE(status.at_work);
   EXPECT_GT(status.bytes, 9000u * 12);
-  // As if it had been killed in the middle of a stage.
+  // As if killed in the middle of a stage.
   fs::remove(sample.options.work + "/done-l0-final.part");
   fs::remove(sample.options.work + "/l0-final-2.part");
   const auto inputs = BuildInputs::Open(sample.options);

@@ -16,11 +16,11 @@ namespace hmann {
 namespace {
 
 constexpr std::uint64_t kId = sizeof(NodeId);
-/// A group of two equal vectors, by vector: half of a list, and of its block on the heap.
+/// A group of two equal vectors, per vector: half of a list, and of its heap block.
 constexpr std::uint64_t kGroup = 28;
 
-/// While a layer of n vectors is joined: the vectors, the nearest of each as key and id
-/// and once more as the lists that are written, leaves, and four orders.
+/// While a layer of n vectors is joined: the vectors, the nearest of each as key and id,
+/// the same again as the lists that are written, leaves, and four orders.
 std::uint64_t JoinBytes(const BuildShape& shape, std::uint64_t n) {
   const PartitionOptions options = PartitionFor(n, 0);
   const std::uint64_t list = std::uint64_t{2} * shape.m * (sizeof(NearestLists::Entry) + kId);
@@ -54,7 +54,7 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   // From now on: nodes by id, the upper layers.
   const std::uint64_t upper_links = Layers::Make(shape.n, shape.n1, shape.m).UpperLinkBytes();
   const std::uint64_t upper = bottom + n * kId + n1 * shape.stride + upper_links;
-  // Under inner product there are two of them, the second for the centroids.
+  // Under inner product there are two sets, the second for the centroids.
   const std::uint64_t second_links = shape.inner_product ? upper_links : 0;
   const std::uint64_t joining_l1 =
       shape.method == BuildMethod::kPartition ? upper + second_links + JoinBytes(shape, n1) : 0;

@@ -9,7 +9,7 @@
 
 namespace hmann {
 
-/// What the memory of a build follows from.
+/// The quantities that determine the memory of a build.
 struct BuildShape {
   NodeId n = 0, n1 = 0;
   std::uint32_t m = 0, dim = 0;
@@ -21,16 +21,16 @@ struct BuildShape {
   bool inner_product = false;  ///< centroids are found in upper layers of their own
 };
 
-/// For vectors that a build in memory copies from where they lie, where more at once
-/// would be no use: for cells, and on their way into the index.
+/// Room for vectors that a build in memory copies from where they lie: for cells, and on
+/// their way into the index. More room would bring nothing.
 constexpr std::uint64_t kCopyRoom = 16_MiB;
 
-/// Anonymous memory that a build in memory takes at its highest, the inputs' mapped files
-/// not counted: the largest of what is alive in each phase, if every vector has one copy
-/// (their groups are part of it), and 64 MiB for scratch of threads and batches.
+/// Peak anonymous memory of a build in memory, without the inputs' mapped files. It is
+/// the largest sum of what is alive in one phase, plus 64 MiB for scratch of threads and
+/// batches. It assumes that every vector has one copy; the groups of copies are included.
 std::uint64_t BuildBytes(const BuildShape& shape);
 
-/// That this process may have them. Errors: RESOURCE_EXHAUSTED naming both.
+/// Checks that this process may take that much. Errors: RESOURCE_EXHAUSTED naming both.
 absl::Status CheckBuildBytes(const BuildShape& shape);
 
 }  // namespace hmann

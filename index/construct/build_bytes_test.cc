@@ -25,14 +25,13 @@ std::uint64_t AnonymousBytes() {
   return 0;
 }
 
-/// Anonymous memory of this process at its highest since the beginning of the object's
-/// life, as the kernel counts it, over that at the beginning. Looks several thousand
-/// times a second.
+/// Peak anonymous memory of this process during the object's life, as the kernel counts
+/// it, relative to the beginning. Samples several thousand times a second.
 class Peak {
  public:
   Peak() {
-    // Blocks of their own for arrays, as they have where they are large; and nothing that
-    // an earlier build has left.
+    // Arrays get blocks of their own, as large ones do anyway, and nothing is left of an
+    // earlier build.
     ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
     ::malloc_trim(0);
     before_ = AnonymousBytes();
@@ -58,7 +57,7 @@ class Peak {
   std::thread watcher_;
 };
 
-constexpr NodeId kNodes = 131072;  ///< arrays of it are whole huge pages
+constexpr NodeId kNodes = 131072;  ///< its arrays are whole huge pages
 constexpr std::uint32_t kDim = 32, kLinks = 16;
 
 BuildOptions Options(const SampleFolder& folder, Shape shape = Shape::kClustered) {
@@ -88,9 +87,9 @@ BuildShape Made(const BuildOptions& options) {
           .method = options.method.value_or(DefaultMethod(DType::kF32, options.metric))};
 }
 
-/// The formula takes every vector to have a copy, which costs 28 bytes each, and 64 MiB
-/// for scratch, of which two threads and the last huge page of each array need less than
-/// 8: half of what one copy of the links is.
+/// The formula assumes that every vector has a copy, which costs 28 bytes each. It also
+/// allows 64 MiB for scratch. Two threads and the last huge page of each array need less
+/// than 8 of these, which is half of one copy of the links.
 void ExpectPeak(const BuildOptions& options, const BuildShape& shape) {
   Peak peak;
   EXPECT_EQ(MustBuild(options).duplicates, 0u);

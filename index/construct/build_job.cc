@@ -18,7 +18,7 @@
 namespace hmann {
 namespace {
 
-/// The build that a work folder is of.
+/// The build that a work folder belongs to.
 struct KnownBuild {
   BuildOptions options;
   NodeId n1 = 0;
@@ -50,7 +50,7 @@ absl::StatusOr<KnownBuild> ReadKnownBuild(const std::string& work) {
   return build;
 }
 
-/// Where the vectors of L1 are, if a build has come so far.
+/// Makes the stages of L1, if the build has come that far.
 absl::Status MakeUpper(const BuildInputs& inputs, std::uint64_t room, const Stages& stages) {
   if (!HasUpperNodes(stages)) {
     return FailedPrecondition(stages.work().path(),
@@ -85,7 +85,7 @@ absl::Status RunBuildJob(const BuildJobOptions& options, Progress& progress) {
   const BoundedMemory rooms =
       RoomsOf(inputs.Shape(build.n1), options.memory > 0 ? options.memory : UsableMemoryBytes());
   ThreadPool pool(options.threads > 0 ? options.threads : UsableCores());
-  const Job job{pool, progress, options.cancelled};
+  const TaskContext job{pool, progress, options.cancelled};
   std::vector<PhaseTime> times;
   Phases phases(progress, times);
   StageJobs only{options.stage, options.first, options.last};

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// A build that is begun, and the index it shall give. L1 is large enough to be joined.
+/// A build that has begun, and the index it must produce. L1 is large enough to be
+/// joined.
 struct Begun {
   Begun() {
     options = SmallBuild(folder, DType::kU8, Metric::kL2, 13'000);
@@ -71,7 +72,8 @@ TEST(BuildJob, JobsMadeElsewhereInReverseOrderGiveTheSameBytes) {
 }
 
 TEST(BuildJob, JobsWithOthersMadeBeforeGiveTheSameBytes) {
-  // What a process loads for the jobs of one run is not what those behind a gap need.
+  // Vectors that a process loads for the jobs of one run are not those of jobs behind a
+  // gap.
   for (const bool by_build : {false, true}) {
     Begun build;
     for (const std::string& stage : StageNames()) {
@@ -96,7 +98,7 @@ TEST(BuildJob, OfL1GiveTheSameBytes) {
   Begun build;
   build.options.keep_work = true;
   MustBuild(build.options);
-  // As if it had been ended when L1 was begun.
+  // As if the build had ended when L1 was begun.
   for (const auto& entry : fs::directory_iterator(build.options.work)) {
     const std::string name = entry.path().filename();
     if (name.starts_with("done-l1-") ||
@@ -161,7 +163,7 @@ TEST(BuildJob, AWorkerThatCannotBeStartedIsAnError) {
   Progress quiet(Progress::Show::kNever);
   EXPECT_THAT(std::string(BuildIndex(build.options, quiet).status().message()),
               HasSubstr("no such program"));
-  // One that fails leaves its jobs to the build.
+  // A failed worker leaves its jobs to the build.
   build.options.worker_program = "/bin/false";
   MustBuild(build.options);
   EXPECT_TRUE(FileContent(build.options.out) == build.content);

@@ -12,7 +12,7 @@
 namespace hmann {
 namespace {
 
-/// A built index, its vectors by id.
+/// A built index, with its vectors by id.
 struct Built {
   explicit Built(const BuildOptions& options)
       : file(Open(options)),
@@ -89,8 +89,8 @@ TEST(Centroids, CellsAreRangesOfIdsAndLookupsAgree) {
   }
 }
 
-/// That is what the order is for: a walk's records share blocks.
-TEST(Centroids, NeighboursHaveNearIds) {
+/// This is the purpose of the order: a traversal's records share blocks.
+TEST(Centroids, NeighborsHaveNearIds) {
   const SampleFolder folder;
   const Built index(SmallBuild(folder, DType::kU8, Metric::kL2, 4000));
   const LayerLinks links = ReadLinks(index.file);

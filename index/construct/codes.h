@@ -16,23 +16,25 @@
 
 namespace hmann {
 
-/// Of a sample of the n stored vectors, every MeanStep-th (under cosine: normalised).
+/// Step of a sample of the n stored vectors: MeanOf averages every MeanStep-th of them
+/// (under cosine: normalized).
 NodeId MeanStep(NodeId n);
 std::vector<float> MeanOf(const Kernels& kernels, NodeId n,
                           const std::function<const std::byte*(NodeId id)>& row);
 
-/// The codes of unpromoted nodes, each centred on its centroid, a window of nodes at a
-/// time in parallel, as they are written. The bytes depend on neither threads nor
-/// windows.
+/// The codes of unpromoted nodes, each centered on its centroid. They are encoded in
+/// parallel, one window of nodes at a time, as they are written. The bytes depend on
+/// neither threads nor windows.
 class NodeCodes {
  public:
   struct Source {
     NodeId n = 0, n1 = 0;
     std::span<const CellEntry> cells;
-    /// Stored vector of a promoted node, or of one in the window; called from several
-    /// threads at once.
+    /// Returns the stored vector of a promoted node, or of a node in the window. Called
+    /// from several threads at once.
     std::function<const std::byte*(NodeId id)> row;
-    std::function<void(NodeId first)> load;  ///< before a window from `first` on is encoded
+    /// Called before the window from `first` on is encoded.
+    std::function<void(NodeId first)> load;
     NodeId window = 1 << 16;
   };
 

@@ -25,7 +25,7 @@ TEST(Degrees, CountBothDirectionsOnce) {
   EXPECT_THAT(ComputeDegrees(links.data(), 5, 3, pool), ElementsAre(3, 1, 2, 2, 0));
 }
 
-TEST(Degrees, EqualSetsOfNeighboursForAnyThreads) {
+TEST(Degrees, EqualSetsOfNeighborsForAnyThreads) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     constexpr NodeId kNodes = 10000;

@@ -14,7 +14,7 @@ namespace {
 TEST(GroupEqual, GroupsWhatIsEqualWhateverTheHashes) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    // Few values: many copies. Some hashes are of several values.
+    // Few values give many copies. Some hashes belong to several values.
     constexpr std::uint32_t kRows = 9000;
     std::vector<std::uint64_t> values(kRows);
     std::vector<HashedRow> hashed;

@@ -7,8 +7,8 @@
 namespace hmann {
 namespace {
 
-/// Beam, visited set and batch of one search at its widest ordinary setting (ef 400 on M
-/// = 48).
+/// Beam, visited set and batch of one search at its widest usual setting (ef 400 on M =
+/// 48).
 constexpr std::uint64_t kScratchPerThread = 512_KiB;
 
 }  // namespace

@@ -6,19 +6,20 @@
 
 namespace hmann {
 
-/// What is taken off the fast memory before the upper layers: migration space min(2 GiB,
-/// 2 %) and the scratch of `threads` searches.
+/// The reserve that is subtracted from fast memory before the upper layers get theirs:
+/// migration space of min(2 GiB, 2 %) and the scratch of `threads` searches.
 std::uint64_t ReservedFastBytes(std::uint64_t fast_memory_bytes, int threads);
 
-/// What fast memory has to hold.
+/// The quantities that determine what fast memory has to hold.
 struct FastShape {
   NodeId n = 0;
   std::uint32_t m = 0, row_bytes = 0, label_bytes = 0;
-  std::uint32_t code_bytes = 0;  ///< of each unpromoted node, second centroid included
+  std::uint32_t code_bytes = 0;  ///< per unpromoted node, second centroid included
 };
 
-/// sum_{i>=1} N_i * M_i * 4 + N_1 * row_bytes (section 7 of doc/paper.md), labels of
-/// promoted nodes, codes of the others, and cells; without the reserve. 0 < n1 < n.
+/// sum_{i>=1} N_i * M_i * 4 + N_1 * row_bytes (section 7 of doc/paper.md), plus labels of
+/// promoted nodes, codes of the others, and cells. The reserve is not included. 0 < n1 <
+/// n.
 std::uint64_t FastBytes(const FastShape& shape, NodeId n1);
 
 }  // namespace hmann

@@ -14,7 +14,7 @@ struct Payload {
   std::uint64_t fast = 0, slow = 0;
 };
 
-/// What an index file of such a shape says of itself: links and vectors.
+/// The payload that an index file of this shape records: links and vectors.
 Payload PayloadOf(const Layers& layers, std::uint32_t dim) {
   Header header;
   header.dtype = DType::kU8;

@@ -1,4 +1,4 @@
-// Indexes of f16 out of f32 and f16 files.
+// Indexes of f16 built from f32 and f16 files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ TEST(HalfBuild, KeepsHalfTheBytesOfVectors) {
   EXPECT_EQ(bytes(), 2000u * 64 * 2);
 }
 
-/// Norms of 1e-20 and 1e20 side by side: under cosine each is a direction.
+/// Norms of 1e-20 and 1e20 together: under cosine each vector is a direction.
 TEST(HalfBuild, TakesAnyNormUnderCosine) {
   const SampleFolder folder;
   BuildOptions options = SmallBuild(folder, DType::kF32, Metric::kCosine, 600, 8);
@@ -111,7 +111,8 @@ TEST(HalfBuild, NamesWhatHalvesDoNotHold) {
   EXPECT_THAT(refusal(DType::kF16), HasSubstr("holds u8"));
 }
 
-/// Norms whose complement is beyond what halves hold: links are worse, no number is lost.
+/// Norms whose complement exceeds the range of halves: links are worse, but no number is
+/// lost.
 TEST(HalfBuild, LiftsNormsOfAnySize) {
   const SampleFolder folder;
   std::vector<float> rows(300 * 8);

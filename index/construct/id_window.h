@@ -13,32 +13,33 @@
 
 namespace hmann {
 
-/// Vectors and links of consecutive ids, copied from where they lie by node: an index is
-/// written by id, and what lies in files should be read forwards.
+/// Vectors and links of consecutive ids, copied from storage in node order. An index is
+/// written by id, but files should be read forwards.
 class IdWindow {
  public:
-  /// By node: vectors, and links as nodes; which node is which id. Referenced.
+  /// Vectors and links by node (links as node numbers), and the mapping between nodes and
+  /// ids. Must outlive the window.
   struct Source {
     NodeId n = 0;
     const NodeVectors* vectors = nullptr;
     InsertionGraph* graph = nullptr;
     const std::vector<NodeId>* node_of_id = nullptr;
     const std::vector<NodeId>* id_of_node = nullptr;
-    std::size_t beside = 0;  ///< bytes that others keep of each id in the window
+    std::size_t beside = 0;  ///< bytes that others keep per id in the window
   };
 
-  /// As many ids as fit into `room` bytes, some thousands at least. Errors:
-  /// RESOURCE_EXHAUSTED.
+  /// Makes a window of as many ids as fit into `room` bytes, at least some thousands.
+  /// Errors: RESOURCE_EXHAUSTED.
   static absl::StatusOr<IdWindow> Make(const Source& source, std::uint64_t room, ThreadPool& pool);
 
   NodeId size() const { return size_; }
-  /// Ids from `first` on.
+  /// Loads ids from `first` on.
   void Load(NodeId first);
-  /// Loads from `id` on if it is not there.
+  /// Loads from `id` on if `id` is not in the window.
   void Need(NodeId id) {
     if (id < first_ || id >= last_) Load(id);
   }
-  /// Of an id that is there; valid until the next Load.
+  /// `id` must be in the window. Valid until the next Load.
   const std::byte* Row(NodeId id) const {
     return rows_.data() + std::size_t{id - first_} * source_.vectors->stride;
   }

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 using ImportFunction = absl::StatusOr<ImportedGraph> (*)(const std::string&, const VectorFile&,
                                                          Metric);
 
-/// A small file of each library, its importer and the base.
+/// A small file of each library, with its importer and its base.
 struct Sample {
   const char* name;
   ImportFunction import;
@@ -47,7 +47,7 @@ class ImportDamaged : public ::testing::TestWithParam<Sample> {
     return GetParam().import(index_.path(), base_, Metric::kL2);
   }
 
-  /// Imports with one byte changed, in place, and puts it back.
+  /// Imports with one byte changed in place, and restores it.
   absl::StatusOr<ImportedGraph> ImportFlipped(std::size_t at, int mask) {
     Write(at, static_cast<char>(whole_[at] ^ mask));
     absl::StatusOr<ImportedGraph> graph = Import();

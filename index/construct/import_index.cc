@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::size_t kNodesPerStep = 4096;
 
-/// Links of some ids.
-absl::Status CopyLinks(const IndexFile& file, NodeRange ids, NodeId* links, const Job& job) {
+/// Copies the links of some ids.
+absl::Status CopyLinks(const IndexFile& file, NodeRange ids, NodeId* links,
+                       const TaskContext& job) {
   const RecordLayout& records = file.records();
   const NodeId n = file.layers().n();
   std::atomic<NodeId> wrong{kNoNode};
@@ -76,13 +77,13 @@ absl::StatusOr<Buffer> ImportLinks(const IndexFile& file, Stages& stages) {
   const NodeId n = file.layers().n();
   if (!stages.HasAll("final", n)) stages.Undo("final");
   const std::uint32_t most = file.records().max_links;
-  const auto copy = [&](NodeRange part, ArtefactWriter& writer) {
+  const auto copy = [&](NodeRange part, ArtifactWriter& writer) {
     std::vector<NodeId> links(std::size_t{part.size()} * most, kNoNode);
     HMANN_RETURN_IF_ERROR(CopyLinks(file, part, links.data(), stages.job()));
     return writer.Append(std::span<const NodeId>(links));
   };
   HMANN_RETURN_IF_ERROR(
-      stages.ForRanges("links", "final", n, [&](NodeRange range, ArtefactWriter& writer) {
+      stages.ForRanges("links", "final", n, [&](NodeRange range, ArtifactWriter& writer) {
         HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{range.size()} * most * sizeof(NodeId)));
         return ForParts(range, [&](NodeRange part) { return copy(part, writer); });
       }));

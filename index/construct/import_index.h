@@ -10,15 +10,15 @@
 
 namespace hmann {
 
-/// The links of L0 of a finished index, in the order of its ids, as an artefact, mapped.
-/// Errors: DATA_LOSS naming node and link for lists that break their rules; those of
-/// Stages; CANCELLED.
+/// Imports the links of L0 of a finished index, in the order of its ids, as a mapped
+/// artifact. Errors: DATA_LOSS naming node and link for lists that break their rules;
+/// those of Stages; CANCELLED.
 absl::StatusOr<Buffer> ImportLinks(const IndexFile& file, Stages& stages);
 
-/// Row of each id: its label, or the id itself where labels are the user's own. Errors:
-/// DATA_LOSS for labels that are no permutation.
+/// Returns the row of each id: its label, or the id itself where labels are the user's
+/// own. Errors: DATA_LOSS for labels that are no permutation.
 absl::StatusOr<std::vector<std::uint32_t>> RowsOfIds(const IndexFile& file);
-/// By id; empty where labels are row numbers.
+/// User labels by id; empty where labels are row numbers.
 std::vector<std::uint64_t> UserLabelsOf(const IndexFile& file);
 
 }  // namespace hmann

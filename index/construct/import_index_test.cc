@@ -19,8 +19,8 @@ BuildOptions Again(const BuildOptions& made, const std::string& out) {
   return again;
 }
 
-/// L0 stays as it is, so that a new promotion gives what a build with its share would
-/// have given, byte for byte.
+/// L0 stays as it is, so a new promotion gives what a build with its share would have
+/// given, byte for byte.
 TEST(ImportIndex, ANewPromotionIsTheBuildWithItsShare) {
   const SampleFolder folder;
   for (const auto& [dtype, metric] :
@@ -55,8 +55,8 @@ TEST(ImportIndex, ANewPromotionIsTheBuildWithItsShare) {
   }
 }
 
-/// L1 is made with the alpha that L0 was, whatever the options say, and the record is
-/// carried on.
+/// L1 is made with the alpha of L0, whatever the options say, and the recorded alpha is
+/// kept.
 TEST(ImportIndex, GoesOnWithItsAlpha) {
   const SampleFolder folder;
   BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 600);

@@ -198,10 +198,10 @@ TEST(ImportFaiss, LinksAreChecked) {
 TEST(ImportFaiss, AnotherStorageIsNamed) {
   const TempFile base_file(".fbin"), index(".faiss");
   const auto points = Points<float>::Make(300, 8);
-  faiss::IndexHNSWSQ quantised(8, faiss::ScalarQuantizer::QT_8bit, kM);
-  quantised.train(300, points.values.data());
-  quantised.add(300, points.values.data());
-  faiss::write_index(&quantised, index.path().c_str());
+  faiss::IndexHNSWSQ quantized(8, faiss::ScalarQuantizer::QT_8bit, kM);
+  quantized.train(300, points.values.data());
+  quantized.add(300, points.values.data());
+  faiss::write_index(&quantized, index.path().c_str());
   ExpectError(ImportFaiss(index.path(), OpenBase(points, base_file), Metric::kL2), kMismatch,
               index.path(), "expected IHNf, found IHNs");
 }

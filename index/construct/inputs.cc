@@ -134,7 +134,7 @@ absl::Status BuildInputs::Load() {
   return index_ == nullptr && has_graph() ? LoadGraph() : absl::OkStatus();
 }
 
-absl::StatusOr<StoredVectors> BuildInputs::LoadRows(const Job& job) const {
+absl::StatusOr<StoredVectors> BuildInputs::LoadRows(const TaskContext& job) const {
   if (index_ == nullptr) return LoadVectors(*file_, kernels_, job);
   std::vector<NodeId> ids(n_);
   std::iota(ids.begin(), ids.end(), NodeId{0});

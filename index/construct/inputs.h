@@ -15,10 +15,9 @@
 
 namespace hmann {
 
-/// What a build starts from: a vector file, with or without a graph that another library
-/// has finished over it; or a finished index of our own. Opened first, which reads
-/// headers and takes no memory; loaded when it is known that the memory will do.
-/// Move-only.
+/// The inputs of a build: a vector file, with or without a graph that another library
+/// finished over it, or a finished index of our own. Open reads headers and takes no
+/// memory. Load follows when it is known that the memory will do. Move-only.
 class BuildInputs {
  public:
   /// `options` must outlive the inputs. Errors: those of the files; INVALID_ARGUMENT for
@@ -29,8 +28,8 @@ class BuildInputs {
   const Kernels& kernels() const { return kernels_; }
   std::uint32_t m() const { return m_; }
   std::uint32_t ef_construction() const { return ef_construction_; }
-  /// Of links that are made, as the metric admits it: a finished index goes on with its
-  /// own.
+  /// For links that the build makes, as the metric admits it. A finished index keeps its
+  /// own alpha.
   float alpha() const { return alpha_; }
   std::uint64_t seed() const { return seed_; }
   BuildMethod method() const {
@@ -44,28 +43,29 @@ class BuildInputs {
   bool has_graph() const {
     return index_ != nullptr || !options_->from_hnswlib.empty() || !options_->from_faiss.empty();
   }
-  /// What the memory of a build with so many promoted nodes follows from.
+  /// The quantities that determine the memory of a build with `n1` promoted nodes.
   BuildShape Shape(NodeId n1) const;
-  /// Promoted nodes, bits of a code and cells that list a node: as the options say; else
-  /// those of a finished index, or defaults.
+  /// The number of promoted nodes, the bits of a code, and the number of cells that list
+  /// a node. The options decide; otherwise a finished index, or defaults.
   NodeId n1() const;
   std::uint32_t bits() const;
   std::uint32_t replicas() const;
 
-  /// The labels, and the links of another library. Errors: those of ReadLabels and of the
-  /// imports.
+  /// Loads the labels and the links of another library. Errors: those of ReadLabels and
+  /// of the imports.
   absl::Status Load();
-  /// Vectors in stored form by row (of a finished index: by id), which are copied from
-  /// what was opened. The inputs must not move any more.
+  /// Vectors in stored form by row (for a finished index: by id), copied from the opened
+  /// files. The inputs must not move any more.
   NodeVectors Rows() const;
-  /// All of them, checked. Errors: those of LoadVectors.
-  absl::StatusOr<StoredVectors> LoadRows(const Job& job) const;
-  /// One of them: vectors, or a finished index that is promoted.
+  /// Loads and checks all rows. Errors: those of LoadVectors.
+  absl::StatusOr<StoredVectors> LoadRows(const TaskContext& job) const;
+  /// Exactly one of the two is set: vectors, or a finished index whose nodes are
+  /// promoted.
   const VectorFile* file() const { return file_.get(); }
   const IndexFile* index() const { return index_.get(); }
   /// After Load: by row; empty where labels are row numbers.
   const std::vector<std::uint64_t>& user_labels() const { return user_labels_; }
-  /// After Load: L0 of another library, nullptr where there is none. Given away once.
+  /// After Load: L0 of another library, or nullptr. Given away only once.
   std::unique_ptr<ImportedGraph> TakeGraph() { return std::move(graph_); }
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// 100 rows, of which 7, 40 and 93 are equal, and 8 and 9.
+/// 100 rows: 7, 40 and 93 are equal, and so are 8 and 9.
 DuplicateGroups Duplicates() {
   DuplicateGroups found;
   for (std::uint32_t row = 0; row < 100; ++row) {

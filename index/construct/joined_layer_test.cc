@@ -15,7 +15,7 @@
 namespace hmann {
 namespace {
 
-/// The stages of a work folder, which must be one that can be made.
+/// The stages of a new work folder.
 struct WorkAt {
   WorkAt(const std::string& path, int threads)
       : work(*WorkFolder::Open(path, "{}")), pool(threads) {}
@@ -25,11 +25,11 @@ struct WorkAt {
   std::vector<PhaseTime> times;
   Phases phases{quiet, times};
   ThreadPool pool;
-  Job job{pool, quiet, nullptr};
+  TaskContext job{pool, quiet, nullptr};
   Stages stages{"l0", "", *work, phases, job};
 };
 
-/// Links of L0 of a sample, made with so much room for what a job loads.
+/// Makes the links of L0 of a sample, with `room` for what a job loads.
 std::vector<NodeId> LinksWith(const SampleFolder& folder, const VectorFile& file,
                               const Kernels& kernels, std::uint64_t room, int threads) {
   const std::string path = folder / "work";
@@ -61,7 +61,7 @@ TEST(JoinedLayer, HasTheSameLinksWhateverAJobMayLoad) {
   const VectorFile file = *VectorFile::Open(options.base);
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, file.dim());
   const std::vector<NodeId> links = LinksWith(folder, file, kernels, 1_GiB, 2);
-  // Less than one node; some groups and a part of a range at a time; nearly all.
+  // Room for less than one node; for some groups and a part of a range; for nearly all.
   for (const std::uint64_t room : {1_KiB, 700_KiB, 3000_KiB})
     EXPECT_TRUE(LinksWith(folder, file, kernels, room, 3) == links) << room;
 }
@@ -85,7 +85,7 @@ TEST(StoredLists, OfAnyLengthComeBack) {
   EXPECT_EQ(list, more);
   links->Append(11, &list);
   EXPECT_EQ(list.back(), 0u);
-  // Lists of another number of nodes are none of this range.
+  // Lists of another number of nodes do not belong to this range.
   EXPECT_EQ(StoredLinks::Map(at.stages, "links", 0, {10, 14}).status().code(),
             absl::StatusCode::kDataLoss);
 }

@@ -18,10 +18,10 @@ bool HasUpperNodes(const Stages& stages) {
 absl::Status UpperNodes::Write(std::span<const NodeId> ids, std::span<const std::uint32_t> row_of,
                                const Stages& stages) {
   if (HasUpperNodes(stages)) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter rows, stages.work().Create(stages.Name(kRows)));
+  HMANN_ASSIGN_OR_RETURN(ArtifactWriter rows, stages.work().Create(stages.Name(kRows)));
   HMANN_RETURN_IF_ERROR(rows.Append(row_of));
   HMANN_RETURN_IF_ERROR(rows.Commit());
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter list, stages.work().Create(stages.Name(kIds)));
+  HMANN_ASSIGN_OR_RETURN(ArtifactWriter list, stages.work().Create(stages.Name(kIds)));
   HMANN_RETURN_IF_ERROR(list.Append(ids));
   return list.Commit();
 }

@@ -1,4 +1,4 @@
-// Links under inner product, made in one dimension more.
+// Links under inner product, made in one more dimension.
 #include "index/construct/graph/lift.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kLiftDim = 24;
 constexpr NodeId kLiftNodes = 3000;
 
-/// Directions evenly spread, the norm of each as `norm` says.
+/// Evenly spread directions, each with the norm that `norm` gives.
 struct Lifted {
   explicit Lifted(double (*norm)(NodeId)) {
     rows.stride = RowStride(kernels);
@@ -35,7 +35,7 @@ struct Lifted {
     LiftRows(kernels, kLiftNodes, job, rows);
   }
 
-  /// Twelve uniform numbers of a counter make one that is nearly normal.
+  /// Twelve uniform numbers from a counter sum to a nearly normal one.
   static std::vector<float> NormalFloats() {
     std::vector<float> floats(std::size_t{kLiftNodes} * kLiftDim);
     for (std::size_t i = 0; i < floats.size(); ++i) {
@@ -47,7 +47,7 @@ struct Lifted {
 
   ThreadPool pool{2};
   Progress quiet{Progress::Show::kNever};
-  Job job{pool, quiet, nullptr};
+  TaskContext job{pool, quiet, nullptr};
   Kernels kernels = *ChooseKernels(DType::kF32, Metric::kInnerProduct, kLiftDim);
   StoredVectors rows;
   NodeVectors by_node() const { return NodeVectors::InMemory(rows, kLiftNodes); }
@@ -92,7 +92,7 @@ TEST(Lift, TheNormTellsMoreWhereNormsAreSpread) {
   const Lifted spread(Spread);
   EXPECT_TRUE(
       *NormTellsMore(spread.kernels, spread.by_node(), Shuffled(), kLiftNodes / 6, spread.job));
-  // A rank that is better than the norm's: it holds the answers themselves.
+  // A rank that is better than the norm's, because it holds the answers themselves.
   std::vector<NodeId> by_norm = Shuffled();
   RankByNorm(spread.kernels, spread.by_node(), by_norm);
   EXPECT_FALSE(
@@ -102,7 +102,7 @@ TEST(Lift, TheNormTellsMoreWhereNormsAreSpread) {
 
 TEST(Lift, AlikeNormsAreNoReasonAgainstTheDegree) {
   const Lifted alike(Alike);
-  // By degree: those that most others are near to, as by the mean inner product.
+  // By degree: first the rows that are near most others, as by the mean inner product.
   std::vector<NodeId> ranked = Shuffled();
   std::vector<double> mean(kLiftDim);
   for (NodeId i = 0; i < kLiftNodes; ++i) {

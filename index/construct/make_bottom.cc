@@ -18,9 +18,9 @@
 namespace hmann {
 namespace {
 
-/// A hash of each stored vector, which is checked on the way.
+/// Hashes each stored vector, and checks it on the way.
 absl::Status MakeHashes(const BottomSource& source, Stages& stages) {
-  const Job& job = stages.job();
+  const TaskContext& job = stages.job();
   const auto load = [&](NodeRange part) -> absl::StatusOr<StoredVectors> {
     if (source.file != nullptr)
       return LoadVectors(*source.file, source.kernels, part.first, part.last, job);
@@ -29,7 +29,7 @@ absl::Status MakeHashes(const BottomSource& source, Stages& stages) {
     job.progress.Advance(part.size());
     return source.rows.Gather(rows, job.pool);
   };
-  const auto hash = [&](NodeRange part, ArtefactWriter& writer) {
+  const auto hash = [&](NodeRange part, ArtifactWriter& writer) {
     const absl::StatusOr<StoredVectors> rows = load(part);
     if (!rows.ok()) return rows.status();
     std::vector<std::uint64_t> hashes(part.size());
@@ -40,17 +40,17 @@ absl::Status MakeHashes(const BottomSource& source, Stages& stages) {
     return writer.Append(std::span<const std::uint64_t>(hashes));
   };
   return stages.ForRanges(
-      "load", "hash", source.rows.count, [&](NodeRange range, ArtefactWriter& writer) {
+      "load", "hash", source.rows.count, [&](NodeRange range, ArtifactWriter& writer) {
         HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{range.size()} * sizeof(std::uint64_t)));
         return ForParts(range, [&](NodeRange part) { return hash(part, writer); });
       });
 }
 
-/// Which rows are equal to which: from their hashes, or as it was found before.
+/// Groups equal rows by their hashes, or reads the groups found earlier.
 absl::StatusOr<DuplicateGroups> FindGroups(const BottomSource& source, Stages& stages) {
   const NodeId n = source.rows.count;
   DuplicateGroups found;
-  // Of each group its size, then its rows.
+  // `groups` holds for each group its size, then its rows.
   const std::string unique = stages.Name("unique"), groups = stages.Name("groups");
   const bool known = stages.work().Has(unique) && stages.work().Has(groups);
   if (!known && stages.Done("hash") && !stages.HasAll("hash", n)) stages.Forget();
@@ -80,7 +80,7 @@ absl::StatusOr<DuplicateGroups> FindGroups(const BottomSource& source, Stages& s
     });
   }
   if (stages.work().on_disk()) {
-    HMANN_ASSIGN_OR_RETURN(ArtefactWriter writer, stages.work().Create(groups));
+    HMANN_ASSIGN_OR_RETURN(ArtifactWriter writer, stages.work().Create(groups));
     for (const std::vector<std::uint32_t>& group : found.groups) {
       const auto size = static_cast<std::uint32_t>(group.size());
       HMANN_RETURN_IF_ERROR(writer.Append(&size, sizeof(size)));
@@ -117,7 +117,7 @@ absl::StatusOr<Bottom> InsertAll(const BottomSource& source, DuplicateGroups gro
   return made;
 }
 
-/// L0 as it was finished, by row.
+/// Makes L0 from finished links, by row.
 absl::StatusOr<Bottom> TakeFinished(BottomSource& source, DuplicateGroups groups, Stages& stages) {
   const NodeId n = source.rows.count;
   Bottom made;
@@ -132,7 +132,7 @@ absl::StatusOr<Bottom> TakeFinished(BottomSource& source, DuplicateGroups groups
     HMANN_ASSIGN_OR_RETURN(links, ImportLinks(*source.index, stages));
     most = source.index->records().max_links;
   } else {
-    // In the memory that they came in.
+    // The links stay in the memory in which they came.
     links = std::move(source.imported->links);
     most = source.imported->max_degree;
   }
@@ -141,7 +141,7 @@ absl::StatusOr<Bottom> TakeFinished(BottomSource& source, DuplicateGroups groups
   return made;
 }
 
-/// The nodes of the backbone, ascending, and the links of each.
+/// Writes the nodes of the backbone, ascending, and the links of each.
 absl::Status WriteBackbone(const JoinedLayer& layer, std::uint32_t ef_construction) {
   const Stages& stages = layer.stages();
   const Kernels& kernels = layer.source().kernels;
@@ -162,8 +162,8 @@ absl::Status WriteBackbone(const JoinedLayer& layer, std::uint32_t ef_constructi
   std::vector<std::pair<NodeId, NodeId>> by_node;
   for (NodeId i = 0; i < backbone.nodes.size(); ++i) by_node.emplace_back(backbone.nodes[i], i);
   std::sort(by_node.begin(), by_node.end());
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter nodes, stages.work().Create(stages.Name("hubs-nodes")));
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter links, stages.work().Create(stages.Name("hubs-links")));
+  HMANN_ASSIGN_OR_RETURN(ArtifactWriter nodes, stages.work().Create(stages.Name("hubs-nodes")));
+  HMANN_ASSIGN_OR_RETURN(ArtifactWriter links, stages.work().Create(stages.Name("hubs-links")));
   const std::uint32_t most = 2 * source.m;
   std::vector<NodeId> list(most);
   for (const auto& [node, i] : by_node) {
@@ -177,7 +177,7 @@ absl::Status WriteBackbone(const JoinedLayer& layer, std::uint32_t ef_constructi
   return links.Commit();
 }
 
-/// The backbone, which is one job.
+/// Makes the backbone, which is one job.
 absl::Status MakeHubs(const JoinedLayer& layer, std::uint32_t ef_construction, Stages& stages) {
   const std::uint64_t hubs = BackboneOf(layer.count(), kBackboneOfL0);
   const auto has = [&](std::size_t) {
@@ -195,7 +195,7 @@ absl::Status MakeHubs(const JoinedLayer& layer, std::uint32_t ef_construction, S
                       .advances = true});
 }
 
-/// Where the members of groups are: node, group, place in it; by node.
+/// The places of group members: node, group, place in the group; ordered by node.
 struct CopyPlaces {
   struct Place {
     NodeId node;
@@ -222,7 +222,7 @@ struct CopyPlaces {
   }
 };
 
-/// The links that hubs have of their own graph.
+/// The links of hubs in their own graph.
 class HubLinks {
  public:
   static absl::StatusOr<HubLinks> Map(const Stages& stages, NodeId n, std::uint32_t most) {
@@ -249,14 +249,14 @@ class HubLinks {
   Buffer links_;
 };
 
-/// Links with those of the backbone and of copies: L0 as it will be.
+/// Adds the links of the backbone and of copies: makes the final L0.
 absl::Status MakeFinal(const JoinedLayer& layer, NodeId n,
                        const std::vector<std::vector<NodeId>>& equal, Stages& stages) {
   const std::uint32_t most = layer.list_length();
   HMANN_ASSIGN_OR_RETURN(const HubLinks hubs, HubLinks::Map(stages, n, most));
   const CopyPlaces copies(equal, n);
   const std::vector<NodeRange> ranges = stages.Ranges(layer.count());
-  std::vector<Buffer> back(ranges.size());  // of each range its own, where it is needed
+  std::vector<Buffer> back(ranges.size());  // each range's own links, while needed
   const JoinedLayer::LinksOf old = [&](NodeId node, std::vector<NodeId>* list) {
     if (node >= layer.count()) return;  // a copy
     const std::size_t range = node / ranges[0].size();
@@ -284,18 +284,18 @@ absl::Status MakeFinal(const JoinedLayer& layer, NodeId n,
   };
   return stages.ForRanges(
       {.phase = "merge backbone", .stage = "final", .n = n, .reads = "back"},
-      [&](NodeRange range, ArtefactWriter& writer, ArtefactWriter&) {
+      [&](NodeRange range, ArtifactWriter& writer, ArtifactWriter&) {
         HMANN_RETURN_IF_ERROR(loader.For(range, stages.RunEnd(n), collect, [&](NodeRange part) {
           HMANN_RETURN_IF_ERROR(read);
           return layer.MergeInto(part, loader, old, more, writer, finish);
         }));
-        // What is mapped takes room on the disk, though its name is gone.
+        // A mapped file takes disk space though its name is gone.
         if (range.first < layer.count()) back[range.first / ranges[0].size()] = {};
         return absl::OkStatus();
       });
 }
 
-/// L0 joined by leaves, with its backbone and its copies.
+/// Joins L0 by leaves, with its backbone and its copies.
 absl::StatusOr<Bottom> JoinAll(const BottomSource& source, DuplicateGroups groups, Stages& stages) {
   const NodeId n = source.rows.count;
   Bottom made;
@@ -330,8 +330,8 @@ absl::StatusOr<Bottom> JoinAll(const BottomSource& source, DuplicateGroups group
 }  // namespace
 
 std::uint64_t FixedBottomBytes(std::uint64_t n) {
-  // Groups are found with 16 bytes a row and 4 of a unique one; later there are the
-  // unique rows, the order of nodes, and rows by node; the bits of subsets.
+  // Finding groups takes 16 bytes per row and 4 per unique one. Later there are the
+  // unique rows, the order of nodes, and rows by node, and the bits of subsets.
   return n * 20 + n / 2 + 64_MiB;
 }
 

@@ -17,9 +17,9 @@
 
 namespace hmann {
 
-/// L0 as it comes out of Algorithm 1's first phase.
+/// L0 after Algorithm 1's first phase.
 struct Bottom {
-  StoredVectors rows;                      ///< by node, where they were inserted
+  StoredVectors rows;                      ///< by node, if they were inserted
   NodeVectors vectors;                     ///< by node
   std::vector<std::uint32_t> row_of;       ///< [node]
   std::vector<std::vector<NodeId>> equal;  ///< nodes with equal vectors, first the linked one
@@ -27,29 +27,30 @@ struct Bottom {
   std::unique_ptr<InsertionGraph> graph;   ///< one layer
 };
 
-/// What L0 is made of, and how. What it refers to must outlive what is made.
+/// The inputs of L0 and the way to make it. Everything it refers to must outlive the
+/// result.
 struct BottomSource {
-  NodeVectors rows;                  ///< by row; of a finished index by id
-  const VectorFile* file = nullptr;  ///< that they are encoded from, which is checked on the
-                                     ///< way; none: they are known to be good
-  const Kernels& kernels;            ///< that links are made with
-  std::uint32_t row_bytes = 0;       ///< by which vectors are compared for equality
+  NodeVectors rows;  ///< by row; for a finished index by id
+  /// The file to encode and check `rows` from; nullptr: they are known to be good.
+  const VectorFile* file = nullptr;
+  const Kernels& kernels;       ///< for making links
+  std::uint32_t row_bytes = 0;  ///< bytes that are compared for equality
   BuildMethod method = BuildMethod::kPartition;
   std::uint32_t m = 0, ef_construction = 0;
   float alpha = 1;
   std::uint64_t seed = 0;
   std::uint64_t room = 0;  ///< bytes that a job may take for what it loads
-  /// Where L0 is finished: an index, or links, which are taken over.
+  /// Set if L0 is finished: an index, or links to take over.
   const IndexFile* index = nullptr;
   std::unique_ptr<ImportedGraph> imported = nullptr;
 };
 
-/// L0: finished, inserted or joined by leaves, with its copies. Links that are not
-/// inserted lie where the stages leave their artefacts, and what is written to them stays
-/// in memory. Errors: those of LoadVectors, of JoinedLayer and of ImportLinks.
+/// Makes L0 from a finished graph, by insertion or by joining leaves, with its copies.
+/// Unless inserted, links lie where the stages leave their artifacts, and writes to them
+/// stay in memory. Errors: those of LoadVectors, of JoinedLayer and of ImportLinks.
 absl::StatusOr<Bottom> MakeBottom(BottomSource source, Stages stages);
 
-/// Memory that it takes where L0 is joined, besides what a job loads: numbers of n rows.
+/// Memory that a joined L0 takes in addition to what a job loads: numbers of n rows.
 std::uint64_t FixedBottomBytes(std::uint64_t n);
 
 }  // namespace hmann

@@ -17,12 +17,12 @@ namespace {
 
 constexpr std::uint32_t kDim = 16;
 
-/// What a partition needs around it.
+/// The kernels and vectors that a partition needs.
 struct Ground {
   explicit Ground(int threads = 2) : pool(threads) {}
   ThreadPool pool;
   Progress quiet{Progress::Show::kNever};
-  Job job{pool, quiet, nullptr};
+  TaskContext job{pool, quiet, nullptr};
   Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, kDim);
 };
 
@@ -48,7 +48,8 @@ std::vector<std::uint32_t> All(NodeId n) {
   return all;
 }
 
-/// The first split of all vectors: who is in which group, and an order of the vectors.
+/// The first split of all vectors: the members of each group, and an order of the
+/// vectors.
 struct Groups {
   Groups(const StoredVectors& vectors, NodeId n, const PartitionOptions& options, Ground& ground) {
     const FirstSplit split = *FirstSplit::Make(
@@ -74,7 +75,7 @@ struct Groups {
   std::vector<std::size_t> ends;
 };
 
-/// Leaves that all groups are split into; checks that they fit.
+/// Returns the leaves that all groups are split into, and checks that they fit.
 std::vector<std::vector<NodeId>> Leaves(const Groups& groups, const StoredVectors& vectors,
                                         const Kernels& kernels, const PartitionOptions& options) {
   std::vector<std::vector<NodeId>> leaves;
@@ -89,7 +90,7 @@ std::vector<std::vector<NodeId>> Leaves(const Groups& groups, const StoredVector
 
 struct Counts {
   std::size_t covered = 0;  ///< nodes that are in a leaf
-  std::size_t members = 0;  ///< of all leaves
+  std::size_t members = 0;  ///< members of all leaves
 };
 
 Counts CountMembers(NodeId n, const std::function<std::uint8_t(NodeId, std::uint32_t)>& component,
@@ -113,7 +114,7 @@ Counts CountMembers(NodeId n, const std::function<std::uint8_t(NodeId, std::uint
 
 const PartitionOptions kSmall{.leaders = 20, .fan = 3, .fan_below = 2, .leaf = 50};
 
-/// More leaders than are all looked at: 90 of 3000 vectors, in 26 neighbourhoods.
+/// Too many leaders to compare all: 90 of 3000 vectors, in 26 neighborhoods.
 const PartitionOptions kMany{.leaders = 20, .fan = 3, .fan_below = 2, .group = 100, .leaf = 50};
 
 TEST(Partition, PutsEveryVectorIntoLeavesThatFit) {
@@ -136,8 +137,8 @@ TEST(Partition, GroupsKeepTheirSizeWhereLeadersAreMany) {
 }
 
 TEST(Partition, CutsWhatCannotBeToldApart) {
-  // One-hot vectors, each as far from another as from all; many copies of each, since
-  // there are but 16. And all vectors the same.
+  // One-hot vectors, which are all equally far from each other. There are many copies of
+  // each, because there are only 16. And all vectors equal.
   const Counts hot = CountMembers(
       4000, [](NodeId i, std::uint32_t c) { return i % kDim == c ? 200 : 0; }, kSmall);
   EXPECT_EQ(hot.covered, 4000u);
@@ -157,7 +158,7 @@ TEST(Partition, SplitsADenseCellToo) {
   EXPECT_LE(counts.members, 9000u * kSmall.fan * kSmall.fan_below);
 }
 
-/// Lists of all nodes after a join in memory; `ordered`: the vectors by node.
+/// Returns the lists of all nodes after a join in memory; `ordered`: the vectors by node.
 std::vector<std::vector<Candidate>> Join(NodeId n, const PartitionOptions& options,
                                          std::uint32_t length, int threads,
                                          StoredVectors* ordered) {
@@ -165,7 +166,7 @@ std::vector<std::vector<Candidate>> Join(NodeId n, const PartitionOptions& optio
   const StoredVectors vectors = Vectors(ground.kernels, n, Uniform);
   const std::vector<std::uint32_t> all = All(n);
   const NodeVectors rows = NodeVectors::InMemory(vectors, n);
-  const MemoryArtefacts work;
+  const MemoryArtifacts work;
   std::vector<PhaseTime> times;
   Phases phases(ground.quiet, times);
   JoinedLayer layer({.kernels = ground.kernels,
@@ -236,8 +237,8 @@ TEST(JoinedLists, FindsMostOfTheNearestWhateverTheThreads) {
                                [&](const Candidate& one) { return one.id == candidate.id; });
       }
     }
-    // Uniform vectors are the hardest: 300 of 3000 compared, and half of the nearest
-    // found.
+    // Uniform vectors are the hardest: 300 of 3000 are compared, and half of the nearest
+    // are found.
     EXPECT_GT(static_cast<double>(found) / (10.0 * kNodes), 0.4);
   }
 }

@@ -69,59 +69,60 @@ class Pipeline {
   }
 
  private:
-  /// Opens and checks every input but the vectors, which the first stage reads.
+  /// Opens and checks every input except the vectors, which the first stage reads.
   absl::Status Load();
   absl::Status CheckMemory(const BuildInputs& inputs);
-  /// Phase 1: L0, copies hung below their firsts.
+  /// Phase 1: L0, with copies below their first nodes.
   absl::Status BuildBottom();
-  /// Degree ranks; every node made reachable from the one of rank 0.
+  /// Ranks nodes by degree and makes every node reachable from the one of rank 0.
   absl::Status Rank();
   /// Phase 2: the upper layers.
   absl::Status Promote();
-  /// Centroids of the unpromoted nodes, whose ids are put into the order of cells.
+  /// Finds the centroids of the unpromoted nodes, whose ids are put into the order of
+  /// cells.
   absl::Status MakeCells();
   void SearchItself();
-  const JobRunner* workers() const { return workers_.has_value() ? &*workers_ : nullptr; }
+  const BuildJobRunner* workers() const { return workers_.has_value() ? &*workers_ : nullptr; }
   bool Lifted() const { return Lifts(kernels_.dtype, kernels_.metric); }
   absl::Status Write();
-  /// Codes as Write hands them over; `contents.row` must be set.
+  /// Adds the codes as Write hands them over; `contents.row` must be set.
   absl::Status AddCodes(IndexContents& contents);
-  /// Vectors of ids that are written: promoted, or in the window.
+  /// The vectors of ids being written: promoted, or in the window.
   const std::byte* RowOf(NodeId id) const;
   std::vector<float> MeanOfSample();
-  /// How the files of L0 are read from now on.
+  /// Sets how the files of L0 are read from now on.
   void AdviseRandom(bool random) const;
 
   const BuildOptions& options_;
   ThreadPool pool_;
-  Job job_;
+  TaskContext job_;
   BuildReport report_;
   Phases phases_{job_.progress, report_.phases};
 
   std::uint64_t seed_ = 0;
   BuildMethod method_ = BuildMethod::kInsertion;
   Kernels kernels_;  ///< of the index
-  Kernels links_;    ///< that links and cells are made with
+  Kernels links_;    ///< for making links and cells
   NodeId n_ = 0;
   Layers layers_;
   std::uint32_t m_ = 0, ef_construction_ = 0;
-  float alpha_ = 1;  ///< of links that are made
+  float alpha_ = 1;  ///< for links that are made
   std::vector<std::uint64_t> user_labels_;
   std::unique_ptr<BuildInputs> inputs_;
-  std::unique_ptr<Artefacts> work_;
+  std::unique_ptr<Artifacts> work_;
   WorkFolder* folder_ = nullptr;  ///< work_, where memory is bounded
   BoundedMemory memory_;
   std::optional<LocalWorkers> workers_;
 
   std::vector<std::uint32_t> row_of_;  ///< [node]
   std::vector<NodeId> node_of_id_;     ///< [id]
-  StoredVectors lifted_;               ///< by row, of inner products
-  StoredVectors rows_;                 ///< by node, where they were inserted
-  NodeVectors vectors_;                ///< by node, wherever they are
-  std::vector<std::vector<NodeId>>
-      equal_;  ///< nodes with equal vectors, first the one that was inserted; up to Promote
+  StoredVectors lifted_;               ///< by row, for inner product
+  StoredVectors rows_;                 ///< by node, if they were inserted
+  NodeVectors vectors_;                ///< by node, wherever they lie
+  /// Nodes with equal vectors, the inserted one first; up to Promote.
+  std::vector<std::vector<NodeId>> equal_;
   std::unique_ptr<InsertionGraph> bottom_;
-  std::unique_ptr<UpperLayers> upper_;  ///< none where nothing is promoted
+  std::unique_ptr<UpperLayers> upper_;  ///< nullptr if nothing is promoted
   CellAssignment centroids_;
   // While the index is written:
   std::vector<NodeId> id_of_node_;
@@ -149,7 +150,7 @@ absl::Status Pipeline::Load() {
     folder_ = folder.get();
     work_ = std::move(folder);
   } else {
-    work_ = std::make_unique<MemoryArtefacts>();
+    work_ = std::make_unique<MemoryArtifacts>();
   }
   HMANN_RETURN_IF_ERROR(inputs.Load());
   user_labels_ = inputs.user_labels();
@@ -197,7 +198,7 @@ absl::Status Pipeline::BuildBottom() {
   }
   HMANN_ASSIGN_OR_RETURN(
       Bottom made, MakeBottom(std::move(source), {"l0", "", *work_, phases_, job_, workers()}));
-  // What is mapped stays.
+  // Mapped artifacts stay.
   if (folder_ == nullptr) work_->RemoveAll("");
   rows_ = std::move(made.rows);
   if (rows_.rows.size() > 0) lifted_ = {};
@@ -212,7 +213,8 @@ absl::Status Pipeline::BuildBottom() {
 absl::Status Pipeline::Rank() {
   phases_.Begin("rank", n_, "nodes");
   std::vector<NodeId> ranked;
-  // A repair adds links and so may change who is first; it settles at once in practice.
+  // A repair adds links and so may change the highest rank. In practice it settles at
+  // once.
   for (int round = 0; round < 8; ++round) {
     std::vector<std::uint32_t> degrees =
         ComputeDegrees(bottom_->Links(0, 0), n_, bottom_->max_degree(0), pool_);
@@ -222,7 +224,8 @@ absl::Status Pipeline::Rank() {
                              NormTellsMore(kernels_, vectors_, ranked, layers_.n1(), job_));
     }
     if (report_.promoted_by_norm) RankByNorm(kernels_, vectors_, ranked);
-    // A tree of paths is in no order of memory: looked for where some node needs a link.
+    // A tree of paths follows no memory order, so it is used only where some node needs a
+    // link.
     const ConnectReport connected =
         AllReachable(*bottom_, n_, ranked[0])
             ? ConnectReport()
@@ -261,7 +264,7 @@ absl::Status Pipeline::Promote() {
 }
 
 absl::Status Pipeline::MakeCells() {
-  // Without codes, too: neighbours share blocks then.
+  // Ids are ordered by cells without codes, too: neighbors share blocks then.
   if (layers_.n1() > 0) {
     HMANN_ASSIGN_OR_RETURN(
         centroids_,
@@ -281,8 +284,7 @@ void Pipeline::SearchItself() {
   const auto entry = [this](const std::byte* query, LayerScratch& scratch) {
     return node_of_id_[upper_ == nullptr ? 0 : upper_->graph().Descend(query, 0, scratch)];
   };
-  // A search reads a file here and there; so does the sample that codes have their mean
-  // of.
+  // A search reads a file at random. So does the sample whose mean codes use.
   AdviseRandom(true);
   const SelfRecall recall = CheckSelfRecall(bottom_->View(0), vectors_, entry, seed_, job_);
   report_.self_recall_sample = recall.sample;
@@ -301,7 +303,7 @@ const std::byte* Pipeline::RowOf(NodeId id) const {
 }
 
 std::vector<float> Pipeline::MeanOfSample() {
-  // Some at a time, in the order of ids.
+  // Takes some at a time, in the order of ids.
   constexpr NodeId kAtOnce = 4096;
   const NodeId step = MeanStep(n_);
   std::vector<NodeId> nodes;

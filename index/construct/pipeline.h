@@ -6,8 +6,8 @@
 
 namespace hmann {
 
-/// Algorithm 1 from a vector file to an index file: what hmann::Build does before it
-/// calibrates. Errors: as Build.
+/// Runs Algorithm 1 from a vector file to an index file: the part of hmann::Build before
+/// calibration. Errors: as Build.
 absl::StatusOr<BuildReport> BuildIndex(const BuildOptions& options, Progress& progress);
 
 }  // namespace hmann

@@ -93,8 +93,8 @@ INSTANTIATE_TEST_SUITE_P(All, IntegerBytes,
                          testing::Combine(testing::Values(DType::kU8, DType::kI8), kAnyMetric),
                          NameOf);
 
-/// What section 13 of doc/paper.md asks of any index: nested layers, sound lists, all
-/// reachable.
+/// Section 13 of doc/paper.md requires this of any index: nested layers, sound lists, all
+/// nodes reachable.
 void ExpectStructure(const std::string& path) {
   Progress quiet(Progress::Show::kNever);
   EXPECT_TRUE(VerifyIndex(path, quiet).ok()) << VerifyIndex(path, quiet);
@@ -145,9 +145,9 @@ TEST(Build, HasTheStructureOfSection13) {
   }
 }
 
-/// D of every id and its row, measured on the links of L0 as written: the repair of
-/// unreachable nodes is over before ranks are fixed, and renumbering keeps degrees, so
-/// that these are the degrees that decided.
+/// D of every id and its row, measured on the links of L0 as written. The repair of
+/// unreachable nodes ends before ranks are fixed, and renumbering keeps degrees. So these
+/// are the degrees that decided.
 struct Promoted {
   Layers layers;
   std::vector<std::uint32_t> degree;

@@ -1,5 +1,5 @@
-// hnswlib's vectorised loops bring functions into the global namespace, and prefetch past
-// a list's end.
+// hnswlib's vectorized loops put functions into the global namespace, and prefetch past a
+// list's end.
 #define NO_MANUAL_VECTORIZATION
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ DistanceKey ExactLast(const VectorFile& file, const Kernels& kernels, std::uint6
   return all[kK - 1];
 }
 
-/// Recall@10 of best-first searches of one ef over L0 alone, all from node 0, and the
+/// Recall@10 of graph searches of one ef over L0 alone, all from node 0, and the
 /// distances that they took.
 struct Quality {
   double recall = 0, distances = 0;
@@ -155,8 +155,8 @@ TEST(Quality, APartitionIsAsGoodAsInsertion) {
     RecordProperty(absl::StrCat("ef_", ef, "_partition"),
                    absl::StrCat(joined.recall, " with ", joined.distances, " distances; inserted ",
                                 inserted.recall, " with ", inserted.distances));
-    // Of L0 alone, all searches from one node: a partition has no far links, and misses a
-    // few that the upper layers would have led to.
+    // On L0 alone, all searches start at one node. A partition has no far links, and
+    // misses a few that the upper layers would have led to.
     EXPECT_GE(joined.recall, inserted.recall - 0.012) << "ef " << ef;
     EXPECT_LE(joined.distances, 1.05 * inserted.distances) << "ef " << ef;
   }

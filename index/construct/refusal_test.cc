@@ -16,7 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// Every way to fail leaves the folder as it was: the old index whole, no temporary file.
+/// Every failure leaves the folder as it was: the old index whole, no temporary file.
 class Refusal : public testing::Test {
  protected:
   Refusal() : options_(SmallBuild(folder_, DType::kF32, Metric::kL2, 400)) {
@@ -45,7 +45,7 @@ TEST_F(Refusal, OfACancelledBuild) {
 }
 
 TEST_F(Refusal, OfABuildCancelledOnTheWay) {
-  // At some moment of the half second that this takes on two idle cores.
+  // At some moment of the half second that the build takes on two idle cores.
   WriteGenerated(options_.base, {.n = 20000, .dim = 12, .intrinsic_dim = 6});
   for (const int milliseconds : {1, 20, 50}) {
     std::atomic<bool> cancelled{false};
@@ -83,7 +83,7 @@ TEST_F(Refusal, OfAZeroVectorUnderCosine) {
 }
 
 TEST_F(Refusal, OfMoreThanMemoryHolds) {
-  // A sparse file of 1.5e9 rows: refused before anything is read.
+  // A sparse file of 1.5e9 rows is refused before anything is read.
   options_.base = folder_ / "huge.u8bin";
   ++files_;
   const std::uint32_t header[] = {1'500'000'000, 128};

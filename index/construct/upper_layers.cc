@@ -19,7 +19,7 @@
 namespace hmann {
 namespace {
 
-/// Groups of nodes as groups of the ids that are promoted, the highest rank first.
+/// Turns groups of nodes into groups of promoted ids, the highest rank first.
 void KeepPromoted(const UpperSource& source, std::vector<std::vector<NodeId>>& equal) {
   if (equal.empty()) return;
   std::vector<NodeId> id_of_node(source.layers.n(), kNoNode);
@@ -31,7 +31,7 @@ void KeepPromoted(const UpperSource& source, std::vector<std::vector<NodeId>>& e
   }
 }
 
-/// All lists of a graph.
+/// Returns all lists of a graph.
 std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph) {
   std::vector<std::span<NodeId>> lists;
   for (std::uint32_t layer = 0; layer < graph.layers(); ++layer) {
@@ -41,8 +41,7 @@ std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph) {
   return lists;
 }
 
-/// Vectors are loaded for some steps, which are nodes, at a time. All must outlive
-/// `sources`.
+/// Loads vectors for some steps, which are nodes, at a time. All must outlive `sources`.
 void LoadBySteps(const std::vector<NodeId>& id_of_node, NodeId n1, PartLoader& loader,
                  CellSources& sources) {
   sources.load = [&id_of_node, n1, &loader](NodeRange steps, NodeId run, const auto& find) {
@@ -56,18 +55,18 @@ void LoadBySteps(const std::vector<NodeId>& id_of_node, NodeId n1, PartLoader& l
   };
 }
 
-/// What is inserted takes long enough to be kept: so this part is not made again.
+/// Insertion takes long enough to be worth keeping, so this part is not repeated.
 constexpr char kInserted[] = "l1-inserted";
 
-absl::Status WriteInserted(const Artefacts& work, InsertionGraph& graph) {
+absl::Status WriteInserted(const Artifacts& work, InsertionGraph& graph) {
   if (!work.on_disk()) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(ArtefactWriter writer, work.Create(kInserted));
+  HMANN_ASSIGN_OR_RETURN(ArtifactWriter writer, work.Create(kInserted));
   for (const std::span<NodeId> lists : ListsOf(graph))
     HMANN_RETURN_IF_ERROR(writer.Append(std::span<const NodeId>(lists)));
   return writer.Commit();
 }
 
-bool ReadInserted(const Artefacts& work, InsertionGraph& graph) {
+bool ReadInserted(const Artifacts& work, InsertionGraph& graph) {
   if (!work.Has(kInserted)) return false;
   const absl::StatusOr<Buffer> file = work.Map({kInserted});
   std::size_t bytes = 0;
@@ -85,7 +84,7 @@ bool ReadInserted(const Artefacts& work, InsertionGraph& graph) {
 
 absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
                                               std::vector<std::vector<NodeId>> equal,
-                                              Phases& phases, const Job& job) {
+                                              Phases& phases, const TaskContext& job) {
   const NodeId n1 = source.layers.n1();
   const std::vector<std::uint32_t> promoted(source.node_of_id.begin(),
                                             source.node_of_id.begin() + n1);
@@ -100,7 +99,7 @@ absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
 }
 
 absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases& phases,
-                                                 const Job& job) const {
+                                                 const TaskContext& job) const {
   const Layers& layers = source_.layers;
   const std::vector<NodeId> nodes(layers.nodes.begin() + 1, layers.nodes.end());
   std::vector<std::uint32_t> max_degree;
@@ -140,7 +139,8 @@ NodeId UpperLayers::Inserted() const {
 }
 
 absl::Status UpperLayers::JoinLowest(const Purpose& purpose, const std::vector<NodeId>& nodes,
-                                     InsertionGraph& graph, Phases& phases, const Job& job) const {
+                                     InsertionGraph& graph, Phases& phases,
+                                     const TaskContext& job) const {
   const Stages stages(purpose.stage, purpose.layer, source_.work, phases, job, source_.workers);
   if (source_.work.on_disk()) {
     std::vector<std::uint32_t> row_of_id(source_.layers.n1());
@@ -162,7 +162,7 @@ absl::Status UpperLayers::JoinLowest(const Purpose& purpose, const std::vector<N
                 stages));
   const auto count = static_cast<NodeId>(joined.id_of.size());
   InsertionGraph made = InsertionGraph::Over(std::move(joined.links), count, 2 * source_.m, nullptr,
-                                             0, purpose.kernels);  // links alone
+                                             0, purpose.kernels);  // links only
   phases.Begin(purpose.layer + "merge", count, "nodes");
   MergeLinks(made, count, joined.id_of, purpose.alpha, graph, job.pool);
   phases.End(purpose.layer + "merge");
@@ -171,9 +171,9 @@ absl::Status UpperLayers::JoinLowest(const Purpose& purpose, const std::vector<N
 
 absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
                                                       std::uint32_t replicas, Phases& phases,
-                                                      const Job& job) const {
+                                                      const TaskContext& job) const {
   const NodeId n = source_.layers.n(), n1 = source_.layers.n1();
-  // Ids of the promoted; of the others, until they are in order, n1 and their place.
+  // The ids of promoted nodes. The others have n1 and their place until they are ordered.
   std::vector<NodeId> id_of_node(n);
   for (NodeId id = 0; id < n; ++id) id_of_node[source_.node_of_id[id]] = id;
   const NodeId* others = source_.node_of_id.data() + n1;
@@ -183,7 +183,7 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
       source_.work.on_disk() ? source_.room : std::min(source_.room, kCopyRoom);
   PartLoader loader(source_.rows, room, PartLoader::Costs{.of_part = 2 * sizeof(NodeId)}, job);
   sources.row = [&](std::size_t i) { return loader.Row(others[i]); };
-  sources.neighbours = [&](std::size_t i, std::vector<NodeId>& promoted) {
+  sources.neighbors = [&](std::size_t i, std::vector<NodeId>& promoted) {
     const NodeId* links = bottom.Links(0, others[i]);
     for (std::uint32_t l = 0; l < bottom.max_degree(0) && links[l] != kNoNode; ++l) {
       if (id_of_node[links[l]] < n1) promoted.push_back(id_of_node[links[l]]);
@@ -194,9 +194,9 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   sources.place = [&](std::size_t node) {
     return id_of_node[node] < n1 ? CellSources::kNoPlace : std::size_t{id_of_node[node]} - n1;
   };
-  // Links made for inner products do not lead to the nearest: a graph over the promoted
-  // nodes for this alone. Of one alpha: which the build was told, such an index does not
-  // record.
+  // Links made for inner products do not lead to the nearest by L2. So a separate graph
+  // over the promoted nodes is made for this purpose. Its alpha is fixed, because such an
+  // index does not record the alpha that the build was given.
   const InsertionGraph* graph = &graph_;
   std::optional<InsertionGraph> by_l2;
   const Kernels& kernels = source_.vectors;
@@ -206,8 +206,9 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
         InsertionGraph made,
         Link({l2, kDefaultAlpha, "centroids", "centroids' ", "centroids"}, phases, job));
     graph = &by_l2.emplace(std::move(made));
-    sources.neighbours = [](std::size_t, std::vector<NodeId>&) {};
-    // The promoted are of large norm, the others not: these are far from all of them.
+    sources.neighbors = [](std::size_t, std::vector<NodeId>&) {};
+    // Promoted nodes have large norms and the others do not, so these are far from all of
+    // them.
     constexpr std::uint32_t kWide = 32;
     sources.width = kWide;
   }

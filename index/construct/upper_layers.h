@@ -12,77 +12,78 @@
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/graph/phases.h"
 #include "index/construct/graph/vectors.h"
-#include "index/construct/jobs/artefacts.h"
+#include "index/construct/jobs/artifacts.h"
 #include "index/construct/jobs/cell_assignment.h"
 #include "index/construct/jobs/workers.h"
 #include "index/graph/layers.h"
 
 namespace hmann {
 
-/// What the upper layers are made of. Nodes are named by *node* (as in `rows`) or *id*
-/// (place in the index); the first layers.n1() ids are promoted. Referenced as long as
-/// the layers live.
+/// The inputs of the upper layers. Nodes are named by *node* (as in `rows`) or *id*
+/// (place in the index); the first layers.n1() ids are promoted. Must outlive the layers.
 struct UpperSource {
   const Layers& layers;
   const Kernels& vectors;                    ///< those of the index
-  const Kernels& kernels;                    ///< that links are made with: lift.h
+  const Kernels& kernels;                    ///< for making links: lift.h
   const NodeVectors& rows;                   ///< by node
   const std::vector<std::uint32_t>& row_of;  ///< of the base, by node
-  const std::vector<NodeId>& node_of_id;     ///< one for each node
-  BuildMethod method;                        ///< of L1 below its highest ranks
+  const std::vector<NodeId>& node_of_id;     ///< of every node
+  BuildMethod method;                        ///< for L1 below its highest ranks
   std::uint32_t m, ef_construction;
   float alpha;
   std::uint64_t seed;
-  const Artefacts& work;     ///< of the stages that join L1
-  const JobRunner* workers;  ///< that help with them, or none
-  std::uint64_t room;        ///< bytes that a job of theirs may take for what it loads
+  const Artifacts& work;          ///< for the stages that join L1
+  const BuildJobRunner* workers;  ///< helpers, or nullptr
+  std::uint64_t room;             ///< bytes that one of their jobs may load
 };
 
-/// Phase 2: layers 1, 2, ... of the promoted nodes, by id, all reachable from id 0:
-/// inserted in order of rank, or the first of them, and L1 joined by leaves.
+/// Phase 2: layers 1, 2, ... of the promoted nodes, by id, all reachable from id 0.
+/// Either all nodes are inserted in order of rank, or only the first of them, and L1 is
+/// joined by leaves.
 class UpperLayers {
  public:
-  /// `equal`: groups of nodes with equal vectors. Of a group the promoted node of highest
-  /// rank is inserted; the others are hung below it in L1, and linked nowhere above. At
-  /// least one node must be promoted. Errors: RESOURCE_EXHAUSTED, CANCELLED.
+  /// `equal`: groups of nodes with equal vectors. Only a group's promoted node of highest
+  /// rank is inserted. The others hang below it in L1 and have no links above. At least
+  /// one node must be promoted. Errors: RESOURCE_EXHAUSTED, CANCELLED.
   static absl::StatusOr<UpperLayers> Make(const UpperSource& source,
                                           std::vector<std::vector<NodeId>> equal, Phases& phases,
-                                          const Job& job);
+                                          const TaskContext& job);
 
   /// Its layer 0 is L1.
   InsertionGraph& graph() { return graph_; }
   const std::byte* Row(NodeId id) const { return rows_.Row(id); }
-  /// Links that were needed to make all nodes reachable.
+  /// Links that were added to make all nodes reachable.
   std::uint64_t added_links() const { return added_links_; }
 
-  /// The cells of the nodes that are not promoted; place i is id n1 + i. `bottom`: L0, by
+  /// Makes the cells of the unpromoted nodes; place i is id n1 + i. `bottom`: L0, by
   /// node. Errors: those of AssignCells, and RESOURCE_EXHAUSTED.
   absl::StatusOr<CellAssignment> MakeCells(InsertionGraph& bottom, std::uint32_t replicas,
-                                           Phases& phases, const Job& job) const;
+                                           Phases& phases, const TaskContext& job) const;
 
  private:
   UpperLayers(const UpperSource& source, StoredVectors rows,
               std::vector<std::vector<NodeId>> copies)
       : source_(source), rows_(std::move(rows)), copies_(std::move(copies)) {}
 
-  /// Promoted nodes that are inserted: the first.
+  /// The number of promoted nodes that are inserted: the first ones.
   NodeId Inserted() const;
-  /// What a graph over the promoted nodes is made for: its kernels, which must outlive
-  /// it, and the names of its phases.
+  /// The purpose of a graph over the promoted nodes: its kernels, which must outlive it,
+  /// and the names of its phases.
   struct Purpose {
     const Kernels& kernels;
     float alpha;
     std::string phase, layer;  ///< "promote", "L1 "
-    std::string stage;         ///< before the names of artefacts: "l1"
+    std::string stage;         ///< prefix of artifact names: "l1"
   };
-  absl::StatusOr<InsertionGraph> Link(const Purpose& purpose, Phases& phases, const Job& job) const;
-  /// The lowest layer of `graph`, whose nodes are those that are no copies.
+  absl::StatusOr<InsertionGraph> Link(const Purpose& purpose, Phases& phases,
+                                      const TaskContext& job) const;
+  /// Joins the lowest layer of `graph`, whose nodes exclude copies.
   absl::Status JoinLowest(const Purpose& purpose, const std::vector<NodeId>& nodes,
-                          InsertionGraph& graph, Phases& phases, const Job& job) const;
+                          InsertionGraph& graph, Phases& phases, const TaskContext& job) const;
 
   UpperSource source_;
   StoredVectors rows_;                       ///< by id
-  std::vector<std::vector<NodeId>> copies_;  ///< ids with equal vectors, the highest rank first
+  std::vector<std::vector<NodeId>> copies_;  ///< ids with equal vectors, highest rank first
   InsertionGraph graph_;
   std::uint64_t added_links_ = 0;
 };

@@ -6,8 +6,8 @@
 
 #include "index/distance/kernel_loop.h"
 
-/// Rows against rows (Kernels::block), over the same operations, and for integers over
-/// Pairs of an ops_<isa>.h:
+/// Rows against rows (Kernels::block), over the same operations and, for integers, over
+/// the Pairs of an ops_<isa>.h:
 ///   kLanes                   sums side by side, of as many rows; 0: there are none
 ///   Lanes                    as many std::int32_t
 ///   Zero(), Load(p), Store(p, lanes)
@@ -16,8 +16,8 @@
 namespace hmann {
 namespace {
 
-/// kTile queries and a group of rows, each pair with a sum of its own, in registers: a
-/// block that is loaded serves all of the other side.
+/// kTile queries and a group of rows, each pair with its own sum, in registers. A block
+/// that is loaded serves all of the other side.
 template <class Op>
 HMANN_INLINE void AccumulateTile(const QueryBlocks<Op, 0>* queries, const std::byte* const* rows,
                                  typename Op::Value (*values)[kGroup]) {
@@ -52,7 +52,7 @@ HMANN_INLINE void AccumulateTile(const QueryBlocks<Op, 0>* queries, const std::b
   for (std::size_t t = 0; t < Op::kTile; ++t) Op::Reduce(sums[t], values[t]);
 }
 
-/// Op::kTile rows of `a` with all of `b`.
+/// Compares Op::kTile rows of `a` with all of `b`.
 template <class Op, class Metric>
 HMANN_INLINE void CompareTile(const std::byte* const* a, const std::byte* const* b, std::size_t nb,
                               std::size_t dim, DistanceKey* out, std::size_t stride) {
@@ -72,15 +72,15 @@ HMANN_INLINE void CompareTile(const std::byte* const* a, const std::byte* const*
   }
 }
 
-/// A square of so many rows is compared at once, so many components after the other.
+/// A square of kSide rows is compared at once, kDepth components at a time.
 constexpr std::size_t kSide = 64;
 constexpr std::size_t kDepth = 256;  // a multiple of 2
 constexpr std::size_t kAtOnce = 4;   // rows of `a` with two vectors of lanes each
 
-/// A side of a square, components widened to 16 bits.
+/// One side of a square, with components widened to 16 bits.
 struct WideRows {
-  alignas(64) std::int16_t components[kSide][kDepth + 32];  ///< and no power of 2 apart
-  std::uint32_t squares[kSide];                             ///< sums of all components so far
+  alignas(64) std::int16_t components[kSide][kDepth + 32];  ///< row stride is no power of 2
+  std::uint32_t squares[kSide];                             ///< sums so far
 
   template <class Component>
   void Take(const std::byte* const* rows, std::size_t n, std::size_t begin, std::size_t depth) {
@@ -91,13 +91,13 @@ struct WideRows {
         components[r][c] = row[c];
         sum += static_cast<std::uint32_t>(std::int32_t{row[c]} * row[c]);
       }
-      components[r][depth] = 0;  // the second of an odd pair
+      components[r][depth] = 0;  // the second component of an odd pair
       squares[r] = sum;
     }
   }
 };
 
-/// The other side: a pair of components of all rows, then the next.
+/// The other side: one pair of components of all rows, then the next pair.
 struct PairedRows {
   alignas(64) std::int16_t pairs[kDepth / 2][kSide][2];
 
@@ -109,14 +109,14 @@ struct PairedRows {
   }
 };
 
-/// Products of kAtOnce rows with two vectors of lanes, added to `dots`, or the `first`
-/// there. Each sum is a variable of its own: an array of them g++ 12 moves about in every
-/// step.
+/// Adds the products of kAtOnce rows with two vectors of lanes to `dots`, or stores them
+/// if `first`. Each sum is its own variable, because g++ 12 moves the elements of an
+/// array in every step.
 template <class Pairs>
 HMANN_INLINE void AddProducts(const std::int16_t* const* a, const std::int16_t (*b)[kSide][2],
                               std::size_t pairs, bool first, std::int32_t* const* dots) {
   const std::int16_t *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3];
-  // Sums so far; none at first.
+  // The sums so far; zero at first.
   const auto so_far = [&](std::size_t row, std::size_t lane) __attribute__((always_inline)) {
     return first ? Pairs::Zero() : Pairs::Load(dots[row] + lane);
   };
@@ -147,7 +147,7 @@ HMANN_INLINE void AddProducts(const std::int16_t* const* a, const std::int16_t (
   Pairs::Store(dots[3] + Pairs::kLanes, high3);
 }
 
-/// Products of all rows of a square; na and nb are rounded up to what is done at once.
+/// Products of all rows of a square. na and nb are rounded up to the number done at once.
 template <class Pairs>
 HMANN_INLINE void AddProducts(const WideRows& a, std::size_t na, const PairedRows& b,
                               std::size_t nb, std::size_t pairs, bool first,
@@ -166,7 +166,7 @@ HMANN_INLINE void AddProducts(const WideRows& a, std::size_t na, const PairedRow
   }
 }
 
-/// Integers: so many rows of `b` with all of `a`.
+/// Integers: compares up to kSide rows of `b` with all of `a`.
 template <class Op, class Metric>
 void CompareStrip(const std::byte* const* a, std::size_t na, const std::byte* const* b,
                   std::size_t nb, std::size_t dim, DistanceKey* out, std::size_t stride) {
@@ -188,7 +188,7 @@ void CompareStrip(const std::byte* const* a, std::size_t na, const std::byte* co
     for (std::size_t r = 0; r < rows; ++r) {
       DistanceKey* keys = out + (i + r) * stride;
       if constexpr (std::is_same_v<Metric, L2>) {
-        // Modulo 2^32: what does not fit on the way does in the end.
+        // Modulo 2^32: intermediate values may overflow, but the result fits.
         const std::uint32_t own = wide_a.squares[r];
         for (std::size_t j = 0; j < nb; ++j)
           keys[j] =

@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_kernel_objects.sh <nm> <objdump> <object>...: what a file compiled for one instruction set must not do to the others.
+# check_kernel_objects.sh <nm> <objdump> <object>...: checks that a file compiled for one instruction set does not affect others.
 # An inline function that it emits is a weak symbol, and the linker may keep that copy for code that runs on any CPU.
 nm=$1
 objdump=$2

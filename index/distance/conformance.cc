@@ -44,7 +44,7 @@ void Complain(const char* level, DType dtype, Metric metric, std::size_t dim, co
                static_cast<int>(dtype), static_cast<int>(metric), dim, what, expected, found);
 }
 
-/// The extremes first, so that their pairs give the largest sums; then random ones.
+/// The extremes first, because their pairs give the largest sums; then random values.
 template <class Component>
 Component Value(std::size_t pattern, std::size_t i, Component low, Component high,
                 std::mt19937& random) {
@@ -134,7 +134,7 @@ std::size_t CompareWithReference(const SimdLevel& level, const KernelRow& kernel
       const ReferenceDistance expected =
           MeasureReference(kernel.dtype, kernel.metric, rows[a], rows[b], dim);
       const double found = ToDouble(kernel.dtype, kernel.metric, kernel.one(rows[a], rows[b], dim));
-      if (std::abs(found - expected.distance) <= expected.bound) continue;  // false for NaN, too
+      if (std::abs(found - expected.distance) <= expected.bound) continue;  // also false for NaN
       ++mismatches;
       Complain(level.name, kernel.dtype, kernel.metric, dim, "one", expected.distance, found);
     }
@@ -165,7 +165,7 @@ std::size_t CompareManyWithOne(const SimdLevel& level, const KernelRow& kernel, 
   return mismatches;
 }
 
-/// All with all, of more and less than a tile on either side.
+/// Compares all with all, with more and fewer rows than a tile on either side.
 std::size_t CompareBlockWithOne(const SimdLevel& level, const KernelRow& kernel, std::size_t dim,
                                 const Rows& rows) {
   constexpr std::size_t kMost = 9, kStride = kMost + 1;
@@ -193,14 +193,14 @@ std::size_t CompareBlockWithOne(const SimdLevel& level, const KernelRow& kernel,
   return mismatches;
 }
 
-/// The same rows at every offset from a multiple of 64 bytes.
+/// Compares the same rows at every offset from a multiple of 64 bytes.
 std::size_t CompareOffsets(const SimdLevel& level, const KernelRow& kernel, std::size_t dim,
                            const Rows& rows) {
   const std::size_t bytes = RowBytes(kernel.dtype, kernel.metric, dim);
   std::size_t mismatches = 0;
   std::vector<std::byte> room(bytes + 128);
   const DistanceKey expected = kernel.one(rows[4], rows[5], dim);
-  const std::size_t step = dim <= 1536 ? 1 : 9;  // few for long rows: emulated CPUs are slow
+  const std::size_t step = dim <= 1536 ? 1 : 9;  // few if rows are long
   for (std::size_t offset = 0; offset < 64; offset += step) {
     std::byte* copy =
         room.data() + (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) + offset;

@@ -10,16 +10,17 @@
 /// first few to stderr.
 namespace hmann::conformance {
 
-/// 1 to 72, and the dims that data sets have.
+/// 1 to 72, and the dims of common data sets.
 std::vector<std::size_t> Dims();
 
-/// Every dtype and metric of one level at `dim`: against the reference in double
-/// precision (exactly, or within its stated bound); `many` against `one` bit for bit for
-/// 0 to 9 and 33 rows; `out` not written behind its end. Rows hold random and extreme
-/// values, start at any address and end where an unreadable page begins.
+/// Checks every dtype and metric of one level at `dim`. It compares with the reference in
+/// double precision (exactly, or within its stated bound). It compares `many` with `one`
+/// bit for bit for 0 to 9 and 33 rows. It checks that `out` is not written past its end.
+/// Rows hold random and extreme values, start at any address and end where an unreadable
+/// page begins.
 std::size_t CountMismatches(const SimdLevel& level, std::size_t dim);
 
-/// Keys of u8 and i8 that differ between any two supported levels, at `dim`.
+/// The number of u8 and i8 keys that differ between any two supported levels, at `dim`.
 std::size_t CountDisagreements(std::size_t dim);
 
 }  // namespace hmann::conformance

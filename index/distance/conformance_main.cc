@@ -3,7 +3,7 @@
 
 #include "index/distance/conformance.h"
 
-/// Usage: conformance <level>... Fails when a level named is not supported here, or when
+/// Usage: conformance <level>... Fails when a named level is not supported here, or when
 /// any supported level is wrong.
 int main(int argc, char** argv) {
   std::size_t mismatches = 0;

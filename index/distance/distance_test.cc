@@ -24,7 +24,7 @@ constexpr DType kDTypes[] = {DType::kF32, DType::kU8, DType::kI8, DType::kF16};
 constexpr Metric kMetrics[] = {Metric::kL2, Metric::kInnerProduct, Metric::kCosine};
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// HMANN_SIMD for a scope; null unsets it.
+/// Sets HMANN_SIMD for a scope; nullptr unsets it.
 class ForcedSimd {
  public:
   explicit ForcedSimd(const char* value) {
@@ -169,8 +169,7 @@ TEST(Names, RoundTripAndErrors) {
 TEST(Keys, OrderDistancesAndComeBack) {
   const Kernels kernels = MustChoose(DType::kF32, Metric::kInnerProduct, 1);
   std::vector<DistanceKey> keys;
-  for (const float x :
-       {1e18f, 2.0f, 1e-40f, 0.0f, -1e-40f, -2.0f, -1e18f}) {  // larger dot product: nearer
+  for (const float x : {1e18f, 2.0f, 1e-40f, 0.0f, -1e-40f, -2.0f, -1e18f}) {  // larger dot: nearer
     keys.push_back(kernels.one(MustEncode<float>(kernels, {x}).data(),
                                MustEncode<float>(kernels, {1.0f}).data(), 1));
     EXPECT_EQ(kernels.ToDistance(keys.back()), -x);
@@ -237,7 +236,7 @@ TEST(EncodeRow, RefusesNormsWhoseDistancesOverflow) {
     EXPECT_TRUE(std::isfinite(Measure<float>(kernels, {9.2e18f}, {-9.2e18f})));
   }
   EXPECT_TRUE(EncodeF32(Metric::kCosine, {3e38f, 3e38f}).ok())
-      << "normalised, so it cannot overflow";
+      << "normalized, so it cannot overflow";
 }
 
 TEST(EncodeRow, ZeroVectorIsAnErrorUnderCosineOnly) {

@@ -14,8 +14,8 @@ namespace {
 /// (|a| + |b|)^2 stays finite for any two rows below this, so that no distance overflows.
 constexpr double kMaxSquaredNorm = std::numeric_limits<float>::max() / 4.0;
 
-/// What rounding may take of a vector, as a share of its norm. Halves that are not
-/// denormal lose 1 / 2048 at most.
+/// The most that rounding may take from a vector, as a share of its norm. Halves that are
+/// not denormal lose at most 1 / 2048.
 constexpr double kMostLost = 1.0 / 256;
 
 template <class Component>

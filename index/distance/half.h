@@ -8,13 +8,13 @@ namespace hmann {
 struct Half {
   std::uint16_t bits;
 
-  /// The same number, exactly; no branch, so that loops of it become vectors.
+  /// The same number, exactly. Has no branch, so that loops over it vectorize.
   __attribute__((always_inline)) operator float() const {
     constexpr std::uint32_t kInfinity = 0x7c00u << 13;
     const std::uint32_t magnitude = std::uint32_t{bits & 0x7fffu} << 13;
     float value;
     __builtin_memcpy(&value, &magnitude, sizeof(value));
-    value *= 0x1p112f;  // the exponent's other bias; denormals come right with it
+    value *= 0x1p112f;  // rebias the exponent; also corrects denormals
     std::uint32_t widened;
     __builtin_memcpy(&widened, &value, sizeof(widened));
     widened |= magnitude >= kInfinity ? 0x7f800000u : 0u;
@@ -23,7 +23,7 @@ struct Half {
     return value;
   }
 
-  /// The nearest, of two the even one; infinity from 65520 on.
+  /// The nearest half, ties to even; infinity from 65520 on.
   static Half Nearest(float value) {
     constexpr std::uint32_t kLeastNormal = 113u << 23, kOverflow = 143u << 23;
     std::uint32_t magnitude;
@@ -34,7 +34,7 @@ struct Half {
     if (magnitude >= kOverflow) {
       half = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
     } else if (magnitude < kLeastNormal) {
-      // The sum has a half's last place where a float has its own, and is rounded there.
+      // The last place of the sum is that of a half, so the addition rounds there.
       float sum;
       __builtin_memcpy(&sum, &magnitude, sizeof(sum));
       sum += 0.5f;

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// What the bits mean, by the book.
+/// The value of the bits by definition.
 double ByTheBook(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31, mantissa = bits & 0x3ff;
   const double magnitude = exponent == 31  ? std::numeric_limits<double>::infinity()
@@ -92,7 +92,7 @@ TEST(EncodeRow, RoundsFloatsToHalves) {
   EXPECT_EQ(row, (std::vector<float>{1.0f, 0x1p-24f, -65504.0f})) << "as they are";
 }
 
-TEST(EncodeRow, NormalisesBeforeItRounds) {
+TEST(EncodeRow, NormalizesBeforeItRounds) {
   std::vector<float> row;
   for (const float scale : {1e-20f, 1.0f, 1e20f, 1e37f}) {
     ASSERT_TRUE(Encode(Metric::kCosine, {3 * scale, 4 * scale}, &row).ok()) << scale;
@@ -163,7 +163,7 @@ TEST(Kernels, OfHalvesUnderCosineKeepNearVectorsApart) {
   }
 }
 
-/// Distances of rows of halves are those of the numbers in them, to f32's precision.
+/// Distances between rows of halves are those of the numbers in them, to f32's precision.
 TEST(Kernels, OfHalvesCountInFloats) {
   const Kernels kernels = *ChooseKernels(DType::kF16, Metric::kInnerProduct, 3);
   std::vector<std::byte> a(kernels.row_bytes), b(kernels.row_bytes);

@@ -5,16 +5,16 @@
 
 #include "hmann/types.h"
 
-/// The one loop behind every kernel, over the operations of an ops_<isa>.h. Included,
-/// with block_loop.h, by kernel_rows.h in a kernels_<isa>.cc after them, and by nothing
-/// else; all of it is local to that file.
+/// The one loop behind every kernel, over the operations of an ops_<isa>.h. Only
+/// kernel_rows.h includes it, with block_loop.h, in a kernels_<isa>.cc after the
+/// operations. Everything is local to that file.
 ///
 /// An operation (F32L2, F32Dot, F16L2, F16Dot, U8L2, U8Dot, I8L2, I8Dot) has
 ///   Value                          float or std::int32_t
 ///   Component, kStep               component type; components per block
 ///   Block                          one block of the query, in registers
 ///   Sum                            what a row accumulates
-///   kQueryRegisters                blocks that may stay in registers beside four sums
+///   kQueryRegisters                blocks that fit the registers with four sums
 ///   kTile                          of floats: queries with four sums each in registers
 ///   kQueryStarts                   whether Query does anything
 ///   Load(q), LoadTail(q, n)        a whole block, or n < kStep components and zeros
@@ -28,9 +28,9 @@ namespace {
 #define HMANN_INLINE __attribute__((always_inline)) inline
 
 constexpr std::size_t kGroup =
-    4;  // rows in flight: enough to hide the latency of an accumulator and of a reduction
+    4;  // rows in flight: hides the latency of an accumulator and of a reduction
 
-/// Query blocks: in registers for a fixed dim, read again from L1 for any dim.
+/// Query blocks: in registers for a fixed dim, reread from L1 for any dim.
 template <class Op, std::size_t kDim>
 struct QueryBlocks {
   static constexpr std::size_t kFull = kDim / Op::kStep;
@@ -134,7 +134,7 @@ struct InnerProduct {
   template <class Value>
   static HMANN_INLINE DistanceKey Finish(Value dot, const std::byte*, const std::byte*,
                                          std::size_t) {
-    return Key(Value{0} - dot);  // 0 - x rather than -x: no negative zero
+    return Key(Value{0} - dot);  // 0 - x, not -x: avoids negative zero
   }
 };
 struct Cosine {
@@ -151,9 +151,9 @@ struct Cosine {
   }
 };
 
-/// Cosine of halves: |a - b|^2 / 2, which is 1 - <a, b> where norms are 1. Rounding
-/// leaves them not quite so; most of what a dot product of near rows is off by is that,
-/// and here it cancels.
+/// Cosine of halves: |a - b|^2 / 2, which is 1 - <a, b> where norms are 1. Rounding makes
+/// the norms slightly different from 1. That causes most of the error of a dot product of
+/// near rows, and here it cancels.
 struct HalvedL2 {
   static HMANN_INLINE DistanceKey Finish(float sum, const std::byte*, const std::byte*,
                                          std::size_t) {
@@ -183,7 +183,7 @@ void Many(const std::byte* query, const std::byte* const* rows, std::size_t n, s
     for (std::size_t j = 0; j < kGroup; ++j)
       out[i + j] = Metric::Finish(values[j], query, rows[i + j], dim);
   }
-  // What is left in one group, too: rows one by one would each wait for their own sums.
+  // The rest also forms one group: separate rows would each wait for their own sums.
   const std::size_t left = n - i;
   if (left == 0) return;
   if (left == 1) Accumulate<1>(blocks, rows + i, values);

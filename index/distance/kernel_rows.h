@@ -4,8 +4,8 @@
 #include "index/distance/kernel_loop.h"
 #include "index/distance/kernel_table.h"
 
-/// The loops, instantiated for every line of kernel_list.def: what a kernels_<isa>.cc
-/// exports.
+/// Instantiates the loops for every line of kernel_list.def: the exports of a
+/// kernels_<isa>.cc.
 namespace hmann {
 namespace {
 
@@ -51,7 +51,7 @@ struct OpOf<DType::kI8, L2> {
 template <DType kType, class Metric>
 using OpFor = typename OpOf<kType, Metric>::Op;
 
-/// How a distance follows from what an operation sums.
+/// How a distance is computed from an operation's sum.
 template <DType kType, class Metric>
 struct FinishOf {
   using Rule = Metric;
@@ -64,7 +64,7 @@ struct FinishOf<DType::kF16, Cosine> {
 template <DType kType, class Metric>
 using FinishFor = typename FinishOf<kType, Metric>::Rule;
 
-/// The dim that a kernel is compiled for: any, where the query would not fit the
+/// The dim for which a kernel is compiled; any, where the query would not fit the
 /// registers.
 template <class Op>
 constexpr std::size_t FixedDim(std::size_t dim) {

@@ -5,9 +5,9 @@
 
 #include "hmann/types.h"
 
-/// What a kernels_<isa>.cc exports. Nothing here may emit code: an inline function that a
-/// file compiled for AVX-512 emits is a weak symbol, and the linker may keep that copy
-/// for everyone.
+/// The exports of a kernels_<isa>.cc. Nothing here may emit code. An inline function
+/// emitted by a file compiled for AVX-512 is a weak symbol, and the linker may keep that
+/// copy for all callers.
 namespace hmann {
 
 struct KernelRow {
@@ -21,8 +21,8 @@ struct KernelRow {
                 std::size_t nb, std::size_t dim, DistanceKey* out, std::size_t stride);
 };
 
-/// Rows for one dim stand before the row for any dim of the same dtype and metric: the
-/// first that fits is meant.
+/// Rows for one dim precede the row for any dim of the same dtype and metric. The first
+/// row that fits is used.
 struct KernelTable {
   const KernelRow* rows;
   std::size_t size;

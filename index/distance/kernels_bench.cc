@@ -13,9 +13,9 @@
 #include "index/distance/simd_level.h"
 
 /// Time per distance (`distance=`) of each supported level. Rows in L1: 32 rows (8 long
-/// ones), again and again; `block`: 256 with 256. Rows in memory: batches of 24 random
-/// rows of 128 MiB, as a graph search meets them; the caller prefetches a whole batch
-/// before it calls.
+/// ones), repeatedly; `block`: 256 with 256. Rows in memory: batches of 24 random rows of
+/// 128 MiB, as a graph search meets them; the caller prefetches a whole batch before it
+/// calls.
 namespace hmann {
 namespace {
 
@@ -39,8 +39,8 @@ Kernels MustChoose(const char* level, const Shape& shape) {
   return *kernels;
 }
 
-/// `n` rows of small components, `stride` bytes apart: copies of a few encoded ones, so
-/// that filling 128 MiB is quick.
+/// `n` rows of small components, `stride` bytes apart. They are copies of a few encoded
+/// rows, so that filling 128 MiB is quick.
 Buffer MakeRows(const Kernels& kernels, std::size_t n, std::size_t stride) {
   constexpr std::size_t kDistinct = 64;
   std::mt19937 random(1);

@@ -14,8 +14,8 @@ namespace {
 
 #define HMANN_OP __attribute__((always_inline)) static inline
 
-/// Four vectors of 8 lanes to four sums. For each row the order of additions is the same
-/// whatever the other rows are.
+/// Reduces four vectors of 8 lanes to four sums. The order of additions of each row does
+/// not depend on the other rows.
 HMANN_OP __m128i ReduceLanes(__m256i a, __m256i b, __m256i c, __m256i d) {
   const __m256i ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
   const __m256i cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
@@ -44,7 +44,7 @@ struct F32Rows {
   HMANN_OP __m256 LoadTail(const float* q, std::size_t n) { return _mm256_maskload_ps(q, Mask(n)); }
 };
 
-/// Widened by F16C as they are loaded.
+/// Widened by F16C on load.
 struct F16Rows {
   using Component = Half;
   HMANN_OP __m256 Load(const Half* q) {
@@ -102,8 +102,8 @@ using F32Dot = FloatDot<F32Rows>;
 using F16L2 = FloatL2<F16Rows>;
 using F16Dot = FloatDot<F16Rows>;
 
-/// Components widened to 16 bits, products added in pairs by vpmaddwd: it cannot
-/// overflow, vpmaddubsw can.
+/// Components are widened to 16 bits, and products added in pairs by vpmaddwd, which
+/// cannot overflow; vpmaddubsw can.
 template <class C>
 struct WideOp {
   using Component = C;
@@ -173,7 +173,8 @@ struct Pairs {
     __builtin_memcpy(&both, pair, sizeof(both));
     return _mm256_set1_epi32(both);
   }
-  /// In the register where the sum is: g++ 12 moves each sum of such a loop twice a step.
+  /// Adds in place in the sum's register: g++ 12 moves each sum of such a loop twice a
+  /// step.
   HMANN_OP void Add(Lanes& sum, Lanes a, Lanes b) {
     asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(_mm256_madd_epi16(a, b)));
   }

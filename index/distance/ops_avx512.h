@@ -8,14 +8,14 @@
 #include "index/distance/half.h"
 
 /// The operations of kernel_loop.h for AVX-512 F, BW, VL and VNNI. Tails are masked
-/// loads: nothing is read behind a row.
+/// loads, so nothing is read past a row.
 namespace hmann {
 namespace {
 
 #define HMANN_OP __attribute__((always_inline)) static inline
 
-/// Four vectors of 16 lanes to four sums. For each row x the order of additions is the
-/// same whatever the other rows are.
+/// Reduces four vectors of 16 lanes to four sums. The order of additions of each row does
+/// not depend on the other rows.
 HMANN_OP __m128i ReduceLanes(__m512i a, __m512i b, __m512i c, __m512i d) {
   const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
   const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
@@ -50,7 +50,7 @@ struct F32Rows {
   }
 };
 
-/// Widened as they are loaded.
+/// Widened on load.
 struct F16Rows {
   using Component = Half;
   HMANN_OP __m512 Load(const Half* q) {
@@ -116,7 +116,8 @@ struct IntOp {
   }
 };
 
-/// Components widened to 16 bits, differences squared and added in pairs by vpdpwssd.
+/// Components are widened to 16 bits; differences are squared and added in pairs by
+/// vpdpwssd.
 template <class C>
 struct WideL2 : IntOp {
   using Component = C;
@@ -159,7 +160,7 @@ struct ByteDot : IntOp {
   HMANN_OP __m512i FlipSign(__m512i v) { return _mm512_xor_si512(v, _mm512_set1_epi8(-128)); }
 };
 
-/// vpdpbusd multiplies unsigned by signed: q * (row - 128), and 128 q comes first.
+/// vpdpbusd multiplies unsigned by signed: it sums q * (row - 128), starting from 128 q.
 struct U8Dot : ByteDot {
   using Component = std::uint8_t;
   HMANN_OP Block Load(const Component* q) { return LoadBytes(q); }
@@ -176,7 +177,7 @@ struct U8Dot : ByteDot {
   }
 };
 
-/// (row + 128) * q, and -128 q comes first.
+/// Sums (row + 128) * q, starting from -128 q.
 struct I8Dot : ByteDot {
   using Component = std::int8_t;
   HMANN_OP Block Load(const Component* q) { return LoadBytes(q); }
@@ -203,7 +204,8 @@ struct Pairs {
     __builtin_memcpy(&both, pair, sizeof(both));
     return _mm512_set1_epi32(both);
   }
-  /// In the register where the sum is: g++ 12 moves each sum of such a loop twice a step.
+  /// Adds in place in the sum's register: g++ 12 moves each sum of such a loop twice a
+  /// step.
   HMANN_OP void Add(Lanes& sum, Lanes a, Lanes b) {
     asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   }

@@ -8,7 +8,7 @@
 #include "index/distance/half.h"
 #include "index/distance/ops_tail.h"
 
-/// The operations of kernel_loop.h for Advanced SIMD as every ARMv8-A has it: no
+/// The operations of kernel_loop.h for Advanced SIMD as in every ARMv8-A, without the
 /// dot-product extension.
 namespace hmann {
 namespace {
@@ -28,8 +28,7 @@ struct F32Rows {
   }
 };
 
-/// Widened as they are loaded, which every ARMv8-A can; arithmetic of halves is an
-/// extension.
+/// Widened on load, which every ARMv8-A supports. Arithmetic on halves is an extension.
 struct F16Rows {
   using Component = Half;
   HMANN_OP float32x4_t Widen(std::uint64_t halves) {
@@ -131,7 +130,8 @@ struct U8Dot : U8Op {
   }
 };
 
-/// With the sign bits flipped an i8 is a u8 that is 128 more: differences stay.
+/// With its sign bit flipped, an i8 becomes a u8 that is 128 larger, so differences are
+/// unchanged.
 struct I8L2 : U8Op {
   using Component = std::int8_t;
   HMANN_OP uint8x16_t Flip(uint8x16_t v) { return veorq_u8(v, vdupq_n_u8(128)); }

@@ -5,8 +5,8 @@
 
 #include "index/distance/half.h"
 
-/// The operations of kernel_loop.h in plain C++, which the compiler may vectorise for the
-/// baseline it is given.
+/// The operations of kernel_loop.h in plain C++, which the compiler may vectorize for its
+/// baseline.
 namespace hmann {
 namespace {
 
@@ -42,7 +42,8 @@ struct ScalarOp {
     for (Value& lane : sum.lanes) lane = 0;
   }
   static void Query(Sum&, Block) {}
-  /// Rows may lie at any address, where reading through a float pointer is undefined.
+  /// Rows may lie at any address, and reading through an unaligned float pointer is
+  /// undefined.
   static Value At(const Component* p, std::size_t i) {
     Component component;
     __builtin_memcpy(&component, p + i, sizeof(component));

@@ -19,8 +19,8 @@ __attribute__((always_inline)) inline Word LoadWord(const unsigned char* p) {
   return word;
 }
 
-/// The n bytes at `p`, 0 < n < 8, and zeros. Words that overlap agree where they do;
-/// nothing outside is read.
+/// The n bytes at `p`, 0 < n < 8, then zeros. Overlapping words agree where they overlap.
+/// Nothing outside is read.
 __attribute__((always_inline)) inline std::uint64_t LoadBelow8(const unsigned char* p,
                                                                std::size_t n) {
   if (n >= 4)
@@ -29,7 +29,7 @@ __attribute__((always_inline)) inline std::uint64_t LoadBelow8(const unsigned ch
   return p[0] | std::uint64_t{p[n / 2]} << (8 * (n / 2)) | std::uint64_t{p[n - 1]} << (8 * (n - 1));
 }
 
-/// The n bytes at `p`, 0 < n < 16, and zeros.
+/// The n bytes at `p`, 0 < n < 16, then zeros.
 __attribute__((always_inline)) inline Bytes16 LoadBelow16(const void* bytes, std::size_t n) {
   const auto* p = static_cast<const unsigned char*>(bytes);
   if (n < 8) return {LoadBelow8(p, n), 0};

@@ -11,13 +11,12 @@
 
 namespace hmann {
 
-/// What a distance between two stored rows should be, and how far a kernel may be from
-/// it.
+/// The true distance between two stored rows, and the allowed error of a kernel.
 struct ReferenceDistance {
   double distance;
   /// u8, i8 under L2 and inner product: 0. u8, i8 under cosine: one rounding to f32. f32,
   /// f16: (dim / 4 + 8) * 2^-24 * (the sum of the terms' absolute values). An f32 sum has
-  /// at least 4 lanes, so a term passes at most dim / 4 + 3 additions, and before them at
+  /// at least 4 lanes. So a term passes through at most dim / 4 + 3 additions, after at
   /// most 3 roundings of its own. Cosine adds the rounding of 1 - dot.
   double bound;
 };
@@ -53,7 +52,7 @@ inline double InverseNorm(const std::byte* row, std::size_t dim) {
 
 }  // namespace reference_internal
 
-/// Slow, obvious, in double precision, which is exact for u8 and i8. `query`, `row`:
+/// Slow and simple, in double precision, which is exact for u8 and i8. `query`, `row`:
 /// stored rows as EncodeRow writes them.
 inline ReferenceDistance MeasureReference(DType dtype, Metric metric, const std::byte* query,
                                           const std::byte* row, std::size_t dim) {

@@ -26,7 +26,7 @@ X86 AskCpu() {
   std::uint32_t xcr0, xcr0_high;
   __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(xcr0_high) : "c"(0));
   constexpr std::uint32_t kYmm = 0x06,
-                          kZmm = 0xe6;  // xmm, ymm; and opmask, upper halves of zmm0-15, zmm16-31
+                          kZmm = 0xe6;  // xmm, ymm; also opmask, zmm0-15 high, zmm16-31
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return x86;
   x86.avx2 = (xcr0 & kYmm) == kYmm && floats && (b & bit_AVX2);
   constexpr std::uint32_t kNeeded = bit_AVX512F | bit_AVX512BW | bit_AVX512VL;

@@ -9,8 +9,7 @@ namespace hmann {
 struct SimdLevel {
   const char* name;  ///< "scalar", "avx2", "avx512", "neon"
   KernelTable (*table)();
-  bool (*supported)();  ///< this CPU has the instructions and its operating system saves the
-                        ///< registers
+  bool (*supported)();  ///< the CPU has the instructions and the OS saves the registers
 };
 
 struct SimdLevels {
@@ -20,11 +19,12 @@ struct SimdLevels {
   const SimdLevel* end() const { return levels + size; }
 };
 
-/// The levels compiled into this build, best first; the last, scalar, is always
+/// The levels compiled into this build, best first. The last one, scalar, is always
 /// supported.
 SimdLevels BuiltSimdLevels();
 
-/// The row of `table` for these; never null, since each table has a row for any dim.
+/// The row of `table` for these arguments; never nullptr, because each table has a row
+/// for any dim.
 const KernelRow* FindKernel(const KernelTable& table, DType dtype, Metric metric, std::size_t dim);
 
 }  // namespace hmann

@@ -1,5 +1,4 @@
-/// Files that are not what the writer wrote: each is refused with a named error, none
-/// crashes the reader.
+/// Corrupt files: each is rejected with a specific error, and none crashes the reader.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +40,7 @@ class Corruption : public ::testing::Test {
     Progress silent(Progress::Show::kNever);
     return VerifyIndex(path_, silent);
   }
-  /// Opening a file with one header field changed and every checksum right.
+  /// Opens a file with one header field changed and every checksum right.
   template <class T>
   absl::Status OpenWith(std::size_t offset, T value) {
     std::vector<std::byte> bytes = good_;
@@ -49,7 +48,7 @@ class Corruption : public ::testing::Test {
     ResealHeader(bytes);
     return Open(bytes);
   }
-  /// Verifying a file with a value of a section changed and every checksum right.
+  /// Verifies a file with a value of a section changed and every checksum right.
   template <class T>
   std::string VerifyWith(std::uint64_t offset, T value) {
     std::vector<std::byte> bytes = good_;
@@ -320,7 +319,7 @@ TEST_F(Corruption, LinkListsThatBreakTheirRulesAreFound) {
 TEST_F(Corruption, NodesThatCannotBeReachedAreFound) {
   std::vector<std::byte> bytes = good_;
   for (NodeId id = 0; id < 200;
-       ++id) {  // whoever is linked to 170 is linked to the node opposite instead
+       ++id) {  // nodes linked to 170 are linked to the opposite node instead
     for (std::size_t i = 0; i < 8; ++i) {
       const std::uint64_t place = L0(id) + records_.LinksOffset(id) + 4 * i;
       if (Peek<NodeId>(bytes, place) == 170) Poke(std::span(bytes), place, (id + 100) % 200);

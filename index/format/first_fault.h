@@ -10,7 +10,8 @@
 
 namespace hmann {
 
-/// Of the faults that several threads find, keeps the one that lies first in the file.
+/// Collects faults found by several threads and keeps the one with the lowest file
+/// offset.
 class FirstFault {
  public:
   void Report(std::uint64_t offset, std::string what) {

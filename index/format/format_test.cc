@@ -1,5 +1,5 @@
-/// An index file from the writer through the reader: what goes in comes out, in these
-/// bytes.
+/// An index file from the writer through the reader: the content comes back unchanged,
+/// and the bytes are the expected ones.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -151,7 +151,8 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
 }
 
 /// The golden file: today's writer makes the same bytes, and today's reader reads them.
-/// Until hmann 1.0 a deliberate change of the format rewrites it: HMANN_GOLDEN=overwrite.
+/// Until hmann 1.0, a deliberate change of the format rewrites it:
+/// HMANN_GOLDEN=overwrite.
 TEST(Format, GoldenFile) {
   RingIndex index({.bits = 2, .replicas = 2});
   if (const char* mode = std::getenv("HMANN_GOLDEN");
@@ -229,7 +230,7 @@ TEST(Format, CodesThatContradictThemselvesAreRefused) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST(Format, NoByteComesFromUninitialisedMemory) {
+TEST(Format, NoByteComesFromUninitializedMemory) {
   std::vector<std::vector<std::byte>> files;
   for (const int fill : {0xff, 0x01, 0x00}) {
     ::mallopt(M_PERTURB, fill);  // malloc gives memory filled with ~fill

@@ -24,7 +24,7 @@ struct LayerEntry {
   double mean_degree;
 };
 
-/// The header as it lies in the file; FORMAT.md has the same words.
+/// The header as stored in the file; FORMAT.md uses the same names.
 struct HeaderBytes {
   // The preamble: the same in every version.
   char magic[8];
@@ -59,8 +59,8 @@ std::uint64_t HeaderChecksum(HeaderBytes bytes) {
   return Checksum(&bytes, sizeof(bytes));
 }
 
-/// Over what the sections hold, wherever they lie: kind, layer, bytes and checksum of
-/// each.
+/// Hash over the content of the sections, wherever they lie: kind, layer, bytes and
+/// checksum of each.
 std::uint64_t ContentHash(const std::vector<Section>& sections) {
   std::vector<std::uint64_t> words;
   for (const Section& section : sections) {
@@ -85,7 +85,7 @@ absl::Status CheckMagic(const std::string& path, std::span<const std::byte> byte
       shown == 0 ? "an empty file" : absl::StrCat("\"", absl::CHexEscape(found), "\""));
 }
 
-/// What can be said before the version is known, and the version.
+/// Checks what can be checked before the version is known, and the version.
 absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw,
                            std::uint64_t file_bytes) {
   if (raw.endian_tag == __builtin_bswap32(kEndianTag))
@@ -162,8 +162,8 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   return status.ok() ? status : Corrupt(path, status.message());
 }
 
-/// Sections ascend, lie inside the file on block boundaries, and are those that the
-/// metadata asks for.
+/// Checks that the sections ascend, lie inside the file on block boundaries, and are
+/// those that the metadata requires.
 absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Header& header) {
   if (raw.section_count > kMaxSections) {
     return Corrupt(path, "offset 112: expected at most ", kMaxSections, " sections; found ",

@@ -20,12 +20,12 @@ static_assert(std::endian::native == std::endian::little,
               "index files are little-endian and mapped as they are");
 
 constexpr std::uint16_t kFormatMajor = 2;
-/// 2.0, which is read too, has no order of labels; of f16 are vectors of 2.2 alone.
+/// 2.0, which can also be read, has no label order; only 2.2 has f16 vectors.
 constexpr std::uint16_t kFormatMinor = 2;
 constexpr std::uint64_t kHeaderBytes = kBlockBytes;
 constexpr std::uint32_t kMaxLayers = 40;
 constexpr std::uint32_t kMaxSections = 96;
-/// Bounds M, so that sizes computed from a hostile header cannot overflow.
+/// Limits M, so that sizes computed from a hostile header cannot overflow.
 constexpr std::uint32_t kMaxM = 4096;
 
 enum class SectionKind : std::uint32_t {
@@ -44,7 +44,7 @@ enum class SectionKind : std::uint32_t {
 /// One entry of the section table, 32 bytes in the file.
 struct Section {
   SectionKind kind{};
-  std::uint32_t layer = 0;     ///< of kUpperLinks; 0 for the others
+  std::uint32_t layer = 0;     ///< of kUpperLinks; 0 for other kinds
   std::uint64_t offset = 0;    ///< from the start of the file, a multiple of kBlockBytes
   std::uint64_t bytes = 0;     ///< without the zeros up to the next section
   std::uint64_t checksum = 0;  ///< see ChunkedChecksum
@@ -54,12 +54,12 @@ struct Section {
 /// "code_mean", "codes", "label_order", "label_marks", "l0".
 std::string Name(const Section& section);
 
-/// Promoted vectors start on a cache line each.
+/// Each promoted vector starts on a cache line.
 constexpr std::size_t FastRowStride(std::uint32_t row_bytes) {
   return RoundUp(row_bytes, kCacheLineBytes);
 }
 
-/// What is said of an index by whoever built it.
+/// What the builder states about an index.
 struct IndexMetadata {
   DType dtype = DType::kF32;
   Metric metric = Metric::kL2;
@@ -72,7 +72,7 @@ struct IndexMetadata {
   CodeInfo codes;
 };
 
-/// The header, decoded: everything that an index file says outside its sections.
+/// The decoded header: everything in an index file outside its sections.
 struct Header : IndexMetadata {
   std::vector<double> mean_degree;  ///< one per layer
   std::uint32_t label_bytes = 4;
@@ -82,28 +82,28 @@ struct Header : IndexMetadata {
   std::uint64_t content_hash = 0;
   std::vector<Section> sections;
 
-  /// What its file says: the lowest that can hold it.
+  /// The minor version of its file: the lowest that can hold it.
   std::uint16_t FormatMinor() const { return dtype == DType::kF16 ? 2 : label_order ? 1 : 0; }
   RecordLayout Records() const;
-  /// What the file shows of itself; formulas of section 7 of doc/paper.md beside the
-  /// bytes.
+  /// What the file shows of itself: the bytes, next to the formulas of section 7 of
+  /// doc/paper.md.
   IndexInfo Info() const;
 };
 
-/// The sections that `header` asks for, in file order, with offsets and sizes; checksums
+/// The sections that `header` requires, in file order, with offsets and sizes; checksums
 /// are 0.
 std::vector<Section> PlanSections(const Header& header);
 
 /// The 4096 bytes of the header. Computes the content hash and the checksum.
 std::vector<std::byte> EncodeHeader(const Header& header);
 
-/// Reads and checks the header of a file of `file_bytes` bytes whose first bytes are
-/// `bytes` (at most kHeaderBytes are looked at). `path` is for messages. Errors: see
+/// Reads and checks the header of a file of `file_bytes` bytes that starts with `bytes`
+/// (it looks at no more than kHeaderBytes). `path` is for messages. Errors: see
 /// IndexFile::Open.
 absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes,
                                     std::uint64_t file_bytes);
 
-/// Errors: INVALID_ARGUMENT naming the field for metadata that no index can have (n, n1,
+/// Errors: INVALID_ARGUMENT naming the field, for metadata that no index can have (n, n1,
 /// m, dim, row_bytes, layers, enums).
 absl::Status CheckMetadata(const Header& header);
 

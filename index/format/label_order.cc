@@ -10,7 +10,7 @@ namespace {
 
 /// Ids that are sorted at once.
 constexpr NodeId kBucket = 1 << 18;
-/// Ids of a bucket by which its borders are chosen.
+/// Ids sampled per bucket to choose its borders.
 constexpr NodeId kSamples = 64;
 constexpr NodeId kBetweenChecks = 1 << 16;
 
@@ -23,7 +23,7 @@ struct Key {
 using LabelOf = std::function<std::uint64_t(NodeId)>;
 using Check = std::function<absl::Status()>;
 
-/// Calls body(id) for all.
+/// Calls body(id) for all ids.
 template <typename Body>
 absl::Status ForEach(NodeId n, const Check& check, const Body& body) {
   for (NodeId id = 0; id < n; ++id) {
@@ -33,8 +33,8 @@ absl::Status ForEach(NodeId n, const Check& check, const Body& body) {
   return absl::OkStatus();
 }
 
-/// Keys that divide all of them into buckets of about the same size; ids are in them, so
-/// that a label which many have does no harm.
+/// Chooses keys that divide all ids into buckets of about the same size. Keys contain the
+/// id, so a label with many nodes does no harm.
 std::vector<Key> ChooseBorders(NodeId n, const LabelOf& label) {
   const NodeId buckets = (n + kBucket - 1) / kBucket;
   std::vector<Key> samples, borders;
@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<NodeId>> OrderByRow(NodeId n, const LabelOf& label, c
 
 bool CheckLabelOrder(std::span<const std::uint64_t> labels, std::span<const NodeId> order,
                      std::span<const std::uint64_t> marks, LabelOrderFault* fault) {
-  // Keys that ascend are of different ids: n of them are all.
+  // Ascending keys belong to different ids, so n of them are all.
   for (std::size_t i = 0; i < order.size(); ++i) {
     const bool known = order[i] < labels.size();
     if (known &&

@@ -1,4 +1,4 @@
-// The order of labels: made, written, read, and what breaks it.
+// The label order: building, writing, reading, and damage.
 #include "index/format/label_order.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ std::vector<NodeId> MustOrder(const std::vector<std::uint64_t>& labels) {
 }
 
 TEST(LabelOrder, IsThatOfAStableSort) {
-  // One bucket, several, a label that all have, and one that many have.
+  // One bucket, several buckets, one label for all, and one label for many.
   for (const NodeId n : {1u, 2u, 1000u, 700'000u}) {
     for (const std::uint64_t range : {std::uint64_t{1}, std::uint64_t{50}, ~std::uint64_t{0}}) {
       std::vector<std::uint64_t> labels(n);
@@ -55,7 +55,7 @@ TEST(LabelOrder, EndsWhenItIsTold) {
   EXPECT_TRUE(absl::IsCancelled(OrderByRow(300'000, label, check).status()));
 }
 
-/// An index file, and where its order of labels lies.
+/// An index file and the position of its label order.
 class LabelOrderFile : public ::testing::Test {
  protected:
   void Make(const RingIndex::Shape& shape) {
@@ -79,7 +79,7 @@ class LabelOrderFile : public ::testing::Test {
     Progress silent(Progress::Show::kNever);
     return VerifyIndex(path_, silent);
   }
-  /// Two entries of the order changed for each other, every checksum right.
+  /// Verifies a file with two entries of the order swapped and every checksum right.
   absl::Status VerifySwapped(std::size_t a, std::size_t b) {
     std::vector<std::byte> bytes = good_;
     Poke(std::span(bytes), order_at_ + 4 * a, order_[b]);
@@ -161,7 +161,7 @@ TEST_F(LabelOrderFile, OfEqualLabelsTheLowestIdIsFirst) {
   EXPECT_EQ(VerifyIndex(path_, silent), absl::OkStatus());
 }
 
-/// A file as hmann 0.x wrote it before there were orders of labels.
+/// A file written by hmann 0.x before label orders existed.
 TEST(FormatTwoZero, OpensAndIsSoundWithoutAnOrder) {
   constexpr char kOld[] = "index/format/golden/v2.0.hmann";
   const auto file = IndexFile::Open(kOld);

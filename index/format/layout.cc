@@ -18,8 +18,8 @@ RecordLayout::Region MakeRegion(std::uint64_t begin, std::uint64_t payload_bytes
   }
   region.stride = region.record_bytes;
   region.block_waste = kBlockBytes - per_block * region.record_bytes;
-  // ceil(2^64 / per_block): times a rank below 2^32 and shifted by 64, this is the exact
-  // quotient (its error is below 2^32 * 64 / 2^64).
+  // ceil(2^64 / per_block). Multiplied by a rank below 2^32 and shifted by 64, it gives
+  // the exact quotient (its error is below 2^32 * 64 / 2^64).
   if (region.block_waste != 0) region.blocks_per_record = ~std::uint64_t{0} / per_block + 1;
   return region;
 }

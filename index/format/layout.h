@@ -6,20 +6,20 @@
 
 namespace hmann {
 
-/// The unit that block devices read, and the alignment of every section of the file.
+/// The unit of block-device reads, and the alignment of every section of the file.
 constexpr std::uint64_t kBlockBytes = 4096;
 
-/// Where the record of each node lies in section L0, and what lies where in a record. See
+/// Where each node's record lies in section L0, and the layout within a record. See
 /// FORMAT.md, "Section l0".
 ///
-/// A promoted node (id < n1) has a *link record*, max_links x u32; every other node a
+/// A promoted node (id < n1) has a *link record*, max_links x u32. Every other node has a
 /// *full record*,
 ///
 ///     [ row: row_bytes | links: max_links x u32 | label: label_bytes ]
 ///
-/// Records start on a cache line. Link records fill region A, full records region B,
+/// Records start on a cache line. Link records fill region A. Full records fill region B,
 /// which starts on a block. In both, a record that fits a block does not straddle two, so
-/// that one node costs one block read; a longer one starts on a block and takes whole
+/// that a node read takes one block. A longer record starts on a block and takes whole
 /// blocks. A value; immutable after Make.
 struct RecordLayout {
   /// Requires n1 <= n <= kMaxNodes, label_bytes 4 or 8, row_bytes and max_links below
@@ -36,12 +36,12 @@ struct RecordLayout {
         (static_cast<unsigned __int128>(region.blocks_per_record) * rank) >> 64);
     return region.begin + rank * region.stride + block * region.block_waste;
   }
-  /// Bytes of id's record, a multiple of 64; the gap up to the next block is not counted.
+  /// Bytes of id's record, a multiple of 64, without the gap up to the next block.
   std::uint32_t RecordBytes(NodeId id) const { return regions[id >= n1].record_bytes; }
   /// Bytes from the start of id's record to its links.
   std::uint32_t LinksOffset(NodeId id) const { return id >= n1 ? links_offset : 0; }
-  /// Bytes from the start of id's record to the end of its links, and so of what a walk
-  /// reads of it: all but its label.
+  /// Bytes from the start of id's record to the end of its links. A search mode reads
+  /// this part: everything but the label.
   std::uint32_t LinksEnd(NodeId id) const {
     return LinksOffset(id) + max_links * static_cast<std::uint32_t>(sizeof(NodeId));
   }
@@ -52,7 +52,7 @@ struct RecordLayout {
   std::uint32_t max_links = 0;  ///< M_0
   std::uint32_t row_bytes = 0;
   std::uint32_t label_bytes = 0;
-  std::uint32_t row_offset = 0;  ///< this and the next two: of full records
+  std::uint32_t row_offset = 0;  ///< this and the next two: for full records
   std::uint32_t links_offset = 0;
   std::uint32_t label_offset = 0;
 
@@ -60,9 +60,8 @@ struct RecordLayout {
     std::uint64_t begin = 0;
     std::uint32_t record_bytes = 0;
     std::uint64_t stride = 0;
-    std::uint64_t blocks_per_record =
-        0;                          ///< as a fraction of 2^64, rounded up; 0 where block_waste is 0
-    std::uint64_t block_waste = 0;  ///< bytes at the end of a block that hold no record
+    std::uint64_t blocks_per_record = 0;  ///< fraction of 2^64, rounded up; 0 if block_waste is 0
+    std::uint64_t block_waste = 0;        ///< bytes at the end of a block that hold no record
   };
   Region regions[2];  ///< A: link records, B: full records
   std::uint64_t total_bytes = 0;

@@ -8,7 +8,7 @@
 namespace hmann {
 namespace {
 
-/// The rule as FORMAT.md words it, by plain division.
+/// The rule as FORMAT.md states it, by plain division.
 std::uint64_t SlowOffset(const RecordLayout& layout, NodeId id) {
   const bool full = id >= layout.n1;
   const std::uint64_t payload =

@@ -10,15 +10,15 @@
 
 namespace hmann {
 
-/// What is wrong with a link list, and where.
+/// The fault of a link list and its position.
 struct LinkFault {
   std::size_t position = 0;
   const char* expected = nullptr;
   bool ok() const { return expected == nullptr; }
 };
 
-/// Checks `self`'s list in a layer of `nodes` nodes: links in range, none to itself, none
-/// twice, kNoNode at the end only. `sorted` is scratch; the number of links is added to
+/// Checks `self`'s list in a layer of `nodes` nodes: links in range, no self-link, no
+/// duplicate, kNoNode only at the end. `sorted` is scratch. Adds the number of links to
 /// `links`.
 inline LinkFault CheckLinkList(std::span<const NodeId> list, NodeId self, NodeId nodes,
                                std::vector<NodeId>& sorted, std::uint64_t& links) {

@@ -16,24 +16,23 @@
 
 namespace hmann {
 
-/// An index file, mapped. Opening reads the header alone: afterwards every section is
-/// known to lie inside the file and to have exactly the size that the layers and the
-/// record layout ask for. What the sections hold is checked by VerifyIndex, not here.
-/// Move-only; spans point into the mapping and stay valid while the object (or the one it
-/// was moved into) lives. Thread-safe once open.
+/// A mapped index file. Opening reads only the header. It ensures that every section lies
+/// inside the file and has exactly the size that the layers and the record layout
+/// require. VerifyIndex, not this class, checks the content of the sections. Move-only.
+/// Spans point into the mapping and stay valid while the object (or the one it was moved
+/// into) lives. Thread-safe once open.
 class IndexFile {
  public:
   /// Errors: as open(2); INVALID_ARGUMENT "not an hmann index" for a foreign file;
   /// UNIMPLEMENTED for another version of the format; DATA_LOSS naming offset, expected
-  /// and found for a truncated or corrupt one.
+  /// and found for a truncated or corrupt file.
   static absl::StatusOr<IndexFile> Open(const std::string& path);
 
   const IndexInfo& info() const { return info_; }
   const Layers& layers() const { return layers_; }
   const RecordLayout& records() const { return records_; }
 
-  /// The vectors of the n1 promoted nodes in stored form, node i at i *
-  /// fast_row_stride().
+  /// The stored vectors of the n1 promoted nodes, node i at i * fast_row_stride().
   std::span<const std::byte> fast_rows() const { return Bytes(SectionKind::kFastRows, 0); }
   std::size_t fast_row_stride() const { return FastRowStride(records_.row_bytes); }
   /// N_layer x M_layer u32, unused = kNoNode; layer in 1..top.
@@ -42,9 +41,9 @@ class IndexFile {
   }
   /// n1 x label_bytes.
   std::span<const std::byte> fast_labels() const { return Bytes(SectionKind::kFastLabels, 0); }
-  /// cells x {centroid, first}, 0 without codes.
+  /// cells x {centroid, first}; empty without codes.
   std::span<const CellEntry> cells() const;
-  /// Of node n1 + i; empty unless codes().replicas is 2.
+  /// The second centroid of each node n1 + i; empty unless codes().replicas is 2.
   std::span<const NodeId> second_centroids() const;
   /// dim f32; empty without codes.
   std::span<const float> code_mean() const;
@@ -52,13 +51,13 @@ class IndexFile {
   std::span<const std::byte> codes() const;
   /// n ids by label (see label_order.h); empty in a file of format 2.0.
   std::span<const NodeId> label_order() const;
-  /// Of the user's labels; empty where there is no order, or labels are row numbers.
+  /// Marks of user labels; empty if there is no order or labels are row numbers.
   std::span<const std::uint64_t> label_marks() const;
   /// See RecordLayout.
   std::span<const std::byte> l0() const { return Bytes(SectionKind::kL0, 0); }
   /// Stored vector of a node, promoted or not.
   const std::byte* Row(NodeId id) const;
-  /// Label of a node, promoted or not: its row, where the user gave none.
+  /// Label of a node, promoted or not; its row number if the user gave no labels.
   std::uint64_t Label(NodeId id) const;
 
   /// In file order.

@@ -1,10 +1,10 @@
-/// libFuzzer over everything that reads an index file: opening, verifying, and a walk
-/// over what both let through. Seeded with the golden file.
+/// libFuzzer over everything that reads an index file: opening, verifying, and a
+/// traversal of every file that passes both. Seeded with the golden file.
 ///
-/// Each input is read as it is, then with its checksums set right (Reseal), so that the
-/// checks behind the checksums are reached too. Canary: with HMANN_FUZZ_CANARY=1 the
-/// target aborts as soon as such a file fails for a link to a node that is not there. A
-/// fuzzer that does not find that within seconds is not fuzzing.
+/// Each input is read unchanged, then with correct checksums (Reseal), so that the checks
+/// after the checksums are reached too. Canary: with HMANN_FUZZ_CANARY=1, the target
+/// aborts as soon as such a file fails for a link to a missing node. A fuzzer that does
+/// not find that within seconds is not fuzzing.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@
 namespace hmann {
 namespace {
 
-/// A file without a disk.
+/// A file in memory.
 class MemoryFile {
  public:
   explicit MemoryFile(std::span<const std::byte> bytes) : fd_(::memfd_create("reader_fuzz", 0)) {
@@ -37,8 +37,9 @@ class MemoryFile {
   int fd_;
 };
 
-/// What a search would touch: every list, and the record or row behind every link.
-std::uint64_t WalkAll(const IndexFile& file) {
+/// Touches what a search would touch: every list, and the record or row behind every
+/// link.
+std::uint64_t TraverseAll(const IndexFile& file) {
   const RecordLayout& records = file.records();
   std::uint64_t sum = 0;
   for (NodeId id = 0; id < file.layers().n(); ++id) {
@@ -71,7 +72,7 @@ void Read(std::span<const std::byte> bytes) {
   static const bool canary = std::getenv("HMANN_FUZZ_CANARY") != nullptr;
   HMANN_CHECK(!canary || !absl::StrContains(status.message(), "expected a node of this layer"));
   if (!status.ok()) return;
-  volatile std::uint64_t sum = WalkAll(*file);
+  volatile std::uint64_t sum = TraverseAll(*file);
   (void)sum;
 }
 

@@ -9,11 +9,11 @@
 
 namespace hmann {
 
-/// Appends one section to a file and computes its checksum on the way. Runs of zeros are
-/// left as holes where they are long enough.
+/// Appends one section to a file and computes its checksum on the fly. Long runs of zeros
+/// are left as holes.
 class SectionWriter {
  public:
-  /// `file` is not owned and is appended to by nobody else until Finish.
+  /// `file` is not owned. Nothing else may append to it until Finish.
   explicit SectionWriter(AtomicFile& file) : file_(file), begin_(file.size()) {}
 
   absl::Status Append(const void* data, std::size_t bytes);
@@ -23,7 +23,7 @@ class SectionWriter {
   }
   std::uint64_t bytes() const { return file_.size() + pending_zeros_ - begin_; }
 
-  /// Writes what is pending and pads the file to `granule`. Nothing may be appended
+  /// Writes pending bytes and pads the file to `granule`. Nothing may be appended
   /// afterwards.
   absl::Status Finish(std::uint64_t granule);
   std::uint64_t checksum() { return checksum_.Digest(); }

@@ -6,7 +6,7 @@
 
 namespace hmann {
 
-Target TargetOf(const SearchOptions& options) {
+Target TargetOf(const SearchParams& options) {
   const std::chrono::duration<double, std::micro> latency =
       options.latency.value_or(std::chrono::nanoseconds(0));
   return {options.recall.value_or(0), latency.count()};
@@ -20,7 +20,7 @@ BestOffer ChooseOffer(std::span<const Offer> offers, const Target& target) {
              offer.recall_low >= target.recall - RecallSlack(target.recall))) &&
            (target.latency_us <= 0 || offer.mean_us * (1 + kLatencyMargin) <= target.latency_us);
   };
-  // A target of both: the recall decides what is offered where they exclude each other.
+  // For a target of both, recall decides what is offered if they exclude each other.
   const auto better = [&](const Offer& a, const Offer& b, bool met) {
     const bool by_time = met == (target.recall > 0);
     return by_time ? a.mean_us < b.mean_us : a.recall > b.recall;

@@ -14,7 +14,7 @@
 #include "index/base/json_reader.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
-#include "index/dials/dials_json.h"
+#include "index/params/params_json.h"
 
 namespace hmann {
 namespace {
@@ -22,15 +22,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Reader = JsonReader<Json>;
 
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr const char* kFormat = "hmann tuned table";
 constexpr std::uint64_t kMostBytes = 16u << 20;
 constexpr std::size_t kMostEntries = 1000, kMostSettings = 10000;
 
-/// Of a measurement: six digits are more than was measured. Dials are stored as they are.
+/// Rounds a measurement: six digits exceed its precision. ResolvedParams are stored
+/// exactly.
 double Rounded(double value) { return RoundToDigits(value, 6); }
 
-/// What was measured, beside the dials.
+/// A measured figure, stored next to the parameters.
 struct Figure {
   const char* name;
   double TunedSetting::*value;
@@ -42,7 +43,7 @@ constexpr Figure kFigures[] = {
     {"p95_us", &TunedSetting::p95_us, 1e12},      {"p99_us", &TunedSetting::p99_us, 1e12}};
 
 Json ToJson(const TunedSetting& setting) {
-  Json json = hmann::ToJson(setting.dials);
+  Json json = hmann::ToJson(setting.params);
   for (const Figure& figure : kFigures) json[figure.name] = Rounded(setting.*figure.value);
   return json;
 }
@@ -70,20 +71,20 @@ void ReadSetting(Reader& in, std::uint32_t k, std::uint64_t n, TunedSetting& set
   for (const Figure& figure : kFigures)
     in.Number(figure.name, 0, figure.most, &(setting.*figure.value));
   if (!in.ok()) return;
-  SearchOptions options{.k = k};
-  absl::Status valid = AskFromJson(in.object(), &options);
+  SearchParams options{.k = k};
+  absl::Status valid = ParamsFromJson(in.object(), &options);
   if (valid.ok()) valid = options.Validate(n);
-  setting.dials.k = k;
-  setting.dials.walk = options.walk.value_or(setting.dials.walk);
-  for (const Dial& dial : DialTable()) {
-    const std::optional<double> value = dial.asked(options);
-    if (value.has_value()) dial.set(setting.dials, *value);
-    // Those that are in force only now and then may be absent; the others may not.
+  setting.params.k = k;
+  setting.params.mode = options.mode.value_or(setting.params.mode);
+  for (const ParamInfo& param : ParamTable()) {
+    const std::optional<double> value = param.asked(options);
+    if (value.has_value()) param.set(setting.params, *value);
+    // Parameters that are only sometimes in force may be absent; the others may not.
     const bool needed =
-        dial.walks.Contains(setting.dials.walk) && dial.running(Dials()).has_value();
+        param.modes.Contains(setting.params.mode) && param.running(ResolvedParams()).has_value();
     if (needed && !value.has_value()) {
-      valid.Update(
-          InvalidArgument(std::string(dial.name), ": expected a dial of this walk, found nothing"));
+      valid.Update(InvalidArgument(std::string(param.name),
+                                   ": expected a parameter of this mode, found nothing"));
     }
   }
   if (!valid.ok()) in.Reject(valid.message());
@@ -107,18 +108,19 @@ void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
   });
 }
 
-/// The walks that Calibration::Way has, by name.
-constexpr WalkKind kCalibrated[] = {WalkKind::kBestFirst, WalkKind::kQuantised, WalkKind::kUpper};
+/// The names of the modes in Calibration::Way.
+constexpr SearchMode kCalibrated[] = {SearchMode::kGraph, SearchMode::kQuantized,
+                                      SearchMode::kUpper};
 
 Json ToJson(const Calibration& calibration) {
   Json curves = Json::array();
   for (const Calibration::Curve& curve : calibration.curves) {
     Json points = Json::array();
     for (const Calibration::Point& point : curve.points)
-      points.push_back({{"effort", Rounded(double{point.effort})},
+      points.push_back({{"ef_scale", Rounded(double{point.ef_scale})},
                         {"recall", Rounded(point.recall)},
                         {"distances", Rounded(point.distances)}});
-    curves.push_back({{"walk", std::string(Name(curve.way.walk))},
+    curves.push_back({{"mode", std::string(Name(curve.way.mode))},
                       {"cells", curve.way.cells ? 1 : 0},
                       {"scalar_bits", curve.way.scalar_bits},
                       {"k", curve.k},
@@ -129,28 +131,27 @@ Json ToJson(const Calibration& calibration) {
 }
 
 void ReadCurve(Reader& in, Calibration::Curve& curve) {
-  std::string walk;
+  std::string mode;
   int cells = 0;
-  in.Text("walk", &walk);
+  in.Text("mode", &mode);
   in.Whole("cells", 0, 1, &cells);
   in.Whole("scalar_bits", 0, 8, &curve.way.scalar_bits);
   in.Whole("k", 1, kMaxEf, &curve.k);
   in.Whole("queries", 1, 1'000'000'000'000'000, &curve.queries);
   curve.way.cells = cells != 0;
   const auto* named = std::find_if(std::begin(kCalibrated), std::end(kCalibrated),
-                                   [&](WalkKind kind) { return Name(kind) == walk; });
-  if (named == std::end(kCalibrated))
-    return in.Wrong("walk", "best-first, quantised or upper", walk);
-  curve.way.walk = *named;
+                                   [&](SearchMode kind) { return Name(kind) == mode; });
+  if (named == std::end(kCalibrated)) return in.Wrong("mode", "graph, quantized or upper", mode);
+  curve.way.mode = *named;
   in.List("points", 1, kMostSettings, [&](Reader& point) {
     const Calibration::Point before =
-        curve.points.empty() ? Calibration::Point{.effort = 0, .recall = 0} : curve.points.back();
+        curve.points.empty() ? Calibration::Point{.ef_scale = 0, .recall = 0} : curve.points.back();
     Calibration::Point& read = curve.points.emplace_back();
-    point.Number("effort", 1e-3f, 1e3f, &read.effort);
+    point.Number("ef_scale", 1e-3f, 1e3f, &read.ef_scale);
     point.Number("recall", 0, 1, &read.recall);
     if (point.Has("distances")) point.Number("distances", 0, 1e15, &read.distances);
-    if (!(read.effort > before.effort && read.recall >= before.recall))
-      point.Reject("expected an effort and a recall that rise");
+    if (!(read.ef_scale > before.ef_scale && read.recall >= before.recall))
+      point.Reject("expected an ef_scale and a recall that rise");
   });
 }
 
@@ -161,31 +162,32 @@ void ReadCalibration(Reader& in, Calibration& calibration) {
   const auto apart = [](const Calibration::Curve& curve) { return std::tuple(curve.way, curve.k); };
   for (std::size_t i = 1; i < calibration.curves.size() && in.ok(); ++i) {
     if (!(apart(calibration.curves[i - 1]) < apart(calibration.curves[i])))
-      in.Reject("expected its curves by walk, cells, scalar_bits and k");
+      in.Reject("expected its curves by mode, cells, scalar_bits and k");
   }
 }
 
-/// Whether two settings differ only in how far they go on: then what lies between them
-/// can be run, and does what lies between.
-bool DifferInEffort(const Dials& a, const Dials& b) {
-  return a.walk == b.walk && a.beam_width == b.beam_width && a.prefetch == b.prefetch &&
+/// Whether two settings differ only in ef_scale. Then a setting between them can be run,
+/// and its results lie between theirs.
+bool DifferInEfScale(const ResolvedParams& a, const ResolvedParams& b) {
+  return a.mode == b.mode && a.beam_width == b.beam_width && a.prefetch == b.prefetch &&
          a.query_threads == b.query_threads && a.epsilon.has_value() == b.epsilon.has_value() &&
          a.error_bound.has_value() == b.error_bound.has_value() &&
          (a.nprobe > 0) == (b.nprobe > 0) && (a.ef_l0 > 0) == (b.ef_l0 > 0);
 }
 
-/// Dials, times and recalls at `share` of the way from a to b, on scales of logarithms.
+/// ResolvedParams, times and recalls at `share` of the way from a to b, on logarithmic
+/// scales.
 TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share) {
   const auto geometric = [share](double x, double y) {
     return x <= 0 || y <= 0 ? x + share * (y - x) : x * std::pow(y / x, share);
   };
   TunedSetting between = a;
-  for (auto dial : {&Dials::ef_l1, &Dials::ef_l0, &Dials::nprobe})
-    between.dials.*dial =
-        static_cast<std::uint32_t>(std::ceil(geometric(a.dials.*dial, b.dials.*dial) - 1e-6));
-  for (auto dial : {&Dials::epsilon, &Dials::error_bound}) {
-    if ((a.dials.*dial).has_value())
-      between.dials.*dial = static_cast<float>(geometric(*(a.dials.*dial), *(b.dials.*dial)));
+  for (auto param : {&ResolvedParams::ef_l1, &ResolvedParams::ef_l0, &ResolvedParams::nprobe})
+    between.params.*param =
+        static_cast<std::uint32_t>(std::ceil(geometric(a.params.*param, b.params.*param) - 1e-6));
+  for (auto param : {&ResolvedParams::epsilon, &ResolvedParams::error_bound}) {
+    if ((a.params.*param).has_value())
+      between.params.*param = static_cast<float>(geometric(*(a.params.*param), *(b.params.*param)));
   }
   for (auto time : {&TunedSetting::mean_us, &TunedSetting::p95_us, &TunedSetting::p99_us})
     between.*time = geometric(a.*time, b.*time);
@@ -197,7 +199,7 @@ TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share)
   return between;
 }
 
-/// Nearer to the target than `settings[place]`, the best of those that were measured.
+/// A setting nearer to the target than `settings[place]`, the best measured one.
 TunedSetting Closer(const std::vector<TunedSetting>& settings, std::size_t place,
                     const Target& target) {
   const TunedSetting& best = settings[place];
@@ -205,7 +207,7 @@ TunedSetting Closer(const std::vector<TunedSetting>& settings, std::size_t place
   if ((target.recall > 0) == (target.latency_us > 0)) return best;
   if (by_recall ? place == 0 : place + 1 == settings.size()) return best;
   const TunedSetting& other = settings[by_recall ? place - 1 : place + 1];
-  if (!DifferInEffort(best.dials, other.dials)) return best;
+  if (!DifferInEfScale(best.params, other.params)) return best;
   const double share =
       by_recall
           ? (Logit(best.recall) - Logit(target.recall)) / (Logit(best.recall) - Logit(other.recall))
@@ -217,7 +219,7 @@ TunedSetting Closer(const std::vector<TunedSetting>& settings, std::size_t place
   return closer.recall_low >= target.recall - RecallSlack(target.recall) ? closer : best;
 }
 
-std::string Describe(const TunedPlacement& placement, std::uint32_t k) {
+std::string Describe(const TunedEntryKey& placement, std::uint32_t k) {
   return absl::StrCat("fast ", placement.fast, ", slow ", placement.slow, ", cache ",
                       placement.cache, ", k ", k);
 }
@@ -233,7 +235,7 @@ std::string TierWithoutPath(const std::string& tier) {
 
 std::string TunedPath(const std::string& index) { return absl::StrCat(index, ".tuned"); }
 
-const TunedEntry* TunedTable::Find(const TunedPlacement& placement, std::uint32_t k) const {
+const TunedEntry* TunedTable::Find(const TunedEntryKey& placement, std::uint32_t k) const {
   for (const TunedEntry& entry : entries) {
     if (entry.placement == placement && entry.k == k) return &entry;
   }
@@ -247,7 +249,7 @@ void TunedTable::Put(TunedEntry entry) {
   entries.push_back(std::move(entry));
 }
 
-absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedPlacement& placement, std::uint32_t k,
+absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedEntryKey& placement, std::uint32_t k,
                                                 const Target& target) const {
   const TunedEntry* entry = Find(placement, k);
   if (entry == nullptr) {

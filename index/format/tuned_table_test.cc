@@ -37,14 +37,14 @@ class TunedTableFile : public ::testing::Test {
                      .settings = {}};
     for (const double recall : {0.9, 0.95, 0.99}) {
       TunedSetting setting;
-      setting.dials.k = k;
-      setting.dials.walk = WalkKind::kQuantised;
-      setting.dials.ef_l1 = 16;
-      setting.dials.ef_l0 = k + 5;
-      setting.dials.nprobe = 128;
-      setting.dials.beam_width = 8;
-      setting.dials.error_bound = 1.5f;
-      setting.dials.epsilon = 0.1f;
+      setting.params.k = k;
+      setting.params.mode = SearchMode::kQuantized;
+      setting.params.ef_l1 = 16;
+      setting.params.ef_l0 = k + 5;
+      setting.params.nprobe = 128;
+      setting.params.beam_width = 8;
+      setting.params.error_bound = 1.5f;
+      setting.params.epsilon = 0.1f;
       setting.recall = recall;
       setting.recall_low = recall - 0.001;
       setting.mean_us = 1000 * recall - 800;
@@ -85,12 +85,12 @@ TEST_F(TunedTableFile, ComesBackAsItWasWritten) {
   EXPECT_EQ(table->Find({"dram", "nvme", "none"}, 10)->in_flight, 0u) << "not measured";
   ASSERT_EQ(entry->settings.size(), 3u);
   const TunedSetting& setting = entry->settings[1];
-  EXPECT_EQ(setting.dials.walk, WalkKind::kQuantised);
-  EXPECT_EQ(setting.dials.k, 100u);
-  EXPECT_EQ(setting.dials.ef_l0, 105u);
-  EXPECT_EQ(setting.dials.nprobe, 128u);
-  EXPECT_EQ(setting.dials, Entry("nvme", 100).settings[1].dials) << "every dial, to the bit";
-  EXPECT_EQ(setting.dials.error_bound, 1.5f);
+  EXPECT_EQ(setting.params.mode, SearchMode::kQuantized);
+  EXPECT_EQ(setting.params.k, 100u);
+  EXPECT_EQ(setting.params.ef_l0, 105u);
+  EXPECT_EQ(setting.params.nprobe, 128u);
+  EXPECT_EQ(setting.params, Entry("nvme", 100).settings[1].params) << "every param, to the bit";
+  EXPECT_EQ(setting.params.error_bound, 1.5f);
   EXPECT_DOUBLE_EQ(setting.recall, 0.95);
   EXPECT_DOUBLE_EQ(setting.mean_us, 150);
 }
@@ -124,19 +124,19 @@ TEST_F(TunedTableFile, NamesWhatIsWrong) {
   const struct {
     const char *from, *to, *message;
   } cases[] = {
-      {"\"version\": 2", "\"version\": 99", "is version 99; this program reads 2: run hmann tune"},
+      {"\"version\": 3", "\"version\": 99", "is version 99; this program reads 3: run hmann tune"},
       {"\"hmann tuned table\"", "\"a table\"", "format: expected hmann tuned table, found a table"},
       {"fedcba9876543210", "not a hash", "content_hash: expected a hexadecimal number"},
       {"\"k\": 10,", "\"k\": \"ten\",",
        "entries[0].k: expected a whole number from 1 to 1048576, found \"ten\""},
       {"\"k\": 10,", "\"k\": 2000,",
        "k: expected at most the 1000 vectors of the index, found 2000"},
-      {"\"walk\": \"quantised\"", "\"walk\": \"default\"",
-       "settings[0]: walk: expected multi-start, best-first, quantised, upper, found 'default'"},
+      {"\"mode\": \"quantized\"", "\"mode\": \"default\"",
+       "settings[0]: mode: expected multi-start, graph, quantized, upper, found 'default'"},
       {"\"recall\": 0.9,", "\"recall\": 7,",
        "settings[0].recall: expected a number from 0 to 1, found 7"},
       {"\"ef_l1\": 16", "\"ef_l2\": 16",
-       "settings[0]: ef_l1: expected a dial of this walk, found nothing"},
+       "settings[0]: ef_l1: expected a parameter of this mode, found nothing"},
       {"\"ef_l1\": 16", "\"ef_l1\": 1.5", "settings[0]: ef_l1: expected 1 to 1048576, found 1.5"},
       {"\"error_bound\": 1.5", "\"error_bound\": -0.5",
        "settings[0]: error_bound: expected 0 to 1000000, found -0.5"}};
@@ -162,20 +162,20 @@ TEST_F(TunedTableFile, ATruncatedTableIsAnErrorAndNeverHalfATable) {
 TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
   TunedTable table{.content_hash = kHash, .entries = {}, .calibration = Calibration()};
   table.calibration->origin = "made";
-  table.calibration->curves = {{{WalkKind::kBestFirst}, 10, 300, {{0.5f, 0.9, 120}, {1, 0.95}}},
-                               {{WalkKind::kBestFirst, false, 4}, 10, 300, {{1, 0.95}}},
-                               {{WalkKind::kQuantised, true}, 10, 300, {{1.25f, 0.95}}},
-                               {{WalkKind::kUpper}, 10, 300, {{1, 0.5}}}};
+  table.calibration->curves = {{{SearchMode::kGraph}, 10, 300, {{0.5f, 0.9, 120}, {1, 0.95}}},
+                               {{SearchMode::kGraph, false, 4}, 10, 300, {{1, 0.95}}},
+                               {{SearchMode::kQuantized, true}, 10, 300, {{1.25f, 0.95}}},
+                               {{SearchMode::kUpper}, 10, 300, {{1, 0.5}}}};
   ASSERT_TRUE(WriteTunedTable(index_, table).ok());
   const auto read = ReadTunedTable(index_, kHash, kVectors);
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_TRUE(read->calibration.has_value());
   EXPECT_EQ(read->calibration->curves[0].queries, 300u);
   EXPECT_EQ(read->calibration->curves[1].way.scalar_bits, 4u);
-  EXPECT_EQ(read->calibration->curves[2].points[0].effort, 1.25f);
+  EXPECT_EQ(read->calibration->curves[2].points[0].ef_scale, 1.25f);
   EXPECT_TRUE(read->calibration->curves[2].way.cells);
   EXPECT_EQ(read->calibration->curves[0].points[0].distances, 120);
-  EXPECT_EQ(read->calibration->curves[3].way.walk, WalkKind::kUpper);
+  EXPECT_EQ(read->calibration->curves[3].way.mode, SearchMode::kUpper);
   EXPECT_EQ(read->Choose({"dram", "mapped", "none"}, 10, {.recall = 0.9}).status().message(),
             "not tuned for fast dram, slow mapped, cache none, k 10: run hmann tune for it");
 
@@ -185,27 +185,28 @@ TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
     EXPECT_EQ(ReadStatus().code(), absl::StatusCode::kDataLoss);
     return std::string(ReadStatus().message());
   };
-  EXPECT_THAT(damaged("\"effort\": 0.5", "\"effort\": 1.5"),
-              HasSubstr("points[1]: expected an effort and a recall that"));
-  EXPECT_THAT(damaged("\"effort\": 0.5", "\"effort\": \"x\""),
-              HasSubstr("curves[0].points[0].effort"));
+  EXPECT_THAT(damaged("\"ef_scale\": 0.5", "\"ef_scale\": 1.5"),
+              HasSubstr("points[1]: expected an ef_scale and a recall that"));
+  EXPECT_THAT(damaged("\"ef_scale\": 0.5", "\"ef_scale\": \"x\""),
+              HasSubstr("curves[0].points[0].ef_scale"));
   EXPECT_THAT(damaged("\"recall\": 0.9,", "\"recall\": 7,"), HasSubstr("recall"));
   EXPECT_THAT(damaged("\"distances\": 120", "\"distances\": -1"), HasSubstr("distances"));
-  EXPECT_THAT(damaged("quantised", "multi-start"), HasSubstr("curves[2].walk"));
+  EXPECT_THAT(damaged("quantized", "multi-start"), HasSubstr("curves[2].mode"));
   EXPECT_THAT(damaged("\"cells\": 1", "\"cells\": 2"), HasSubstr("cells"));
   EXPECT_THAT(damaged("\"k\": 10", "\"k\": 0"), HasSubstr("curves[0].k"));
 }
 
 TEST_F(TunedTableFile, ChoosesByTargetAndSaysWhatCannotBe) {
   const TunedTable table = Table();
-  const TunedPlacement mapped{"dram", "mapped", "none"};
+  const TunedEntryKey mapped{"dram", "mapped", "none"};
   const auto chosen = table.Choose(mapped, 10, {.recall = 0.94});
   ASSERT_TRUE(chosen.ok()) << chosen.status();
-  // Between the settings of 0.9, in 100 us, and of 0.95, in 150 us, whose dials are one.
+  // Between the settings of 0.9 in 100 us and of 0.95 in 150 us, which have the same
+  // parameters.
   EXPECT_DOUBLE_EQ(chosen->recall, 0.94);
   EXPECT_GT(chosen->mean_us, 100);
   EXPECT_LT(chosen->mean_us, 150);
-  EXPECT_EQ(chosen->dials, table.entries[0].settings[0].dials);
+  EXPECT_EQ(chosen->params, table.entries[0].settings[0].params);
   const auto within = table.Choose(mapped, 10, {.latency_us = 160});
   EXPECT_GT(within->recall, 0.95);
   EXPECT_LT(within->recall, 0.965);

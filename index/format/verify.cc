@@ -50,8 +50,8 @@ class Verifier {
     return static_cast<std::uint64_t>(place - file_.file().bytes().data());
   }
 
-  /// One pass over [0, n) on all threads with progress; the first fault by file offset,
-  /// if any.
+  /// Runs one pass over [0, n) on all threads with progress. Returns the first fault by
+  /// file offset, if any.
   template <class Body>
   absl::Status ForEach(const char* phase, std::uint64_t n, std::size_t step, const char* unit,
                        const Body& body) {
@@ -82,7 +82,7 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  /// `what`: "between sections". True when all zero.
+  /// Returns whether all bytes are zero. `what`: "between sections".
   bool CheckZero(Bytes bytes, const char* what, FirstFault& fault) const {
     const auto wrong =
         std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
@@ -140,8 +140,8 @@ class Verifier {
                     mean, "; found ", file_.info().layers[layer].mean_degree);
   }
 
-  /// Vectors, labels and padding of every node; where labels are row numbers, their
-  /// order, too.
+  /// Checks vectors, labels and padding of every node; if labels are row numbers, also
+  /// their order.
   absl::Status CheckNodes() {
     const bool user_labels = file_.info().user_labels;
     std::vector<std::atomic<std::uint64_t>> seen(user_labels ? 0 : layers_.n() / 64 + 1);
@@ -163,7 +163,7 @@ class Verifier {
     return in_order.ToStatus(file_.file().path());
   }
 
-  /// That the row number of `id` leads back to it.
+  /// Checks that the row number of `id` leads back to it.
   void CheckPlace(NodeId id, FirstFault& fault) const {
     const std::span<const NodeId> order = file_.label_order();
     const std::uint64_t row = file_.Label(id);
@@ -173,7 +173,7 @@ class Verifier {
                               order[row]));
   }
 
-  /// The order of the user's labels.
+  /// Checks the order of the user labels.
   absl::Status CheckLabelMarks() {
     FirstFault fault;
     LabelOrderFault wrong;
@@ -195,7 +195,8 @@ class Verifier {
     return fault.ToStatus(file_.file().path());
   }
 
-  /// Row and padding of a promoted node, padding of its link record. Returns its label.
+  /// Checks the row and padding of a promoted node, and the padding of its link record.
+  /// Returns its label.
   Bytes CheckPromoted(NodeId id, FirstFault& fault) const {
     const Bytes row =
         file_.fast_rows().subspan(id * file_.fast_row_stride(), file_.fast_row_stride());
@@ -217,7 +218,7 @@ class Verifier {
     return slot.subspan(records_.label_offset, records_.label_bytes);
   }
 
-  /// A record and everything up to the next one.
+  /// A record and all bytes up to the next one.
   Bytes Slot(NodeId id) const {
     const std::uint64_t begin = records_.Offset(id);
     const std::uint64_t end =
@@ -292,7 +293,8 @@ class Verifier {
     return fault.ToStatus(file_.file().path());
   }
 
-  /// Breadth-first over L0. Lists were checked before, so that every link is in range.
+  /// Breadth-first search over L0. The lists were checked before, so every link is in
+  /// range.
   absl::Status CheckReachable() {
     const NodeId n = layers_.n();
     std::vector<bool> reached(n);
@@ -330,7 +332,7 @@ class Verifier {
   Progress& progress_;
   ThreadPool pool_;
   Bytes upper_;                        ///< links of the upper layer that is being checked
-  std::vector<std::uint64_t> labels_;  ///< the user's, by id, where there is an order of them
+  std::vector<std::uint64_t> labels_;  ///< user labels by id, if they have an order
 };
 
 }  // namespace

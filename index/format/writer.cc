@@ -12,13 +12,13 @@
 namespace hmann {
 namespace {
 
-/// Copies nodes out of IndexContents into record buffers, checks them, and counts links.
+/// Copies nodes from IndexContents into record buffers, checks them, and counts links.
 class NodeEncoder {
  public:
   NodeEncoder(const IndexContents& contents, std::uint32_t label_bytes)
       : contents_(contents), label_bytes_(label_bytes), link_count_(contents.layers.nodes.size()) {}
 
-  /// MaxDegree(layer) x u32 at `place`, the unused end filled with kNoNode.
+  /// Writes MaxDegree(layer) x u32 to `place`, the unused end filled with kNoNode.
   absl::Status PutLinks(std::uint32_t layer, NodeId id, std::byte* place) {
     const std::span<const NodeId> links = contents_.links(layer, id);
     const std::uint32_t most = contents_.layers.MaxDegree(layer);
@@ -48,7 +48,7 @@ class NodeEncoder {
   std::vector<std::uint64_t> link_count_;
 };
 
-/// Steps of the progress line, and the place where a cancellation is noticed.
+/// Steps the progress line and checks for cancellation.
 class Ticker {
  public:
   Ticker(Progress& progress, const std::atomic<bool>* cancelled)
@@ -118,7 +118,7 @@ absl::Status WriteArray(const std::vector<T>& values, SectionWriter& out) {
   return out.Append(values.data(), values.size() * sizeof(T));
 }
 
-/// Ids by label; `marks` becomes what label_marks has.
+/// Writes ids by label; sets `marks` to the content of label_marks.
 absl::Status WriteLabelOrder(const IndexContents& contents, const Ticker& ticker,
                              std::vector<std::uint64_t>& marks, SectionWriter& out) {
   const NodeId n = contents.layers.n();

@@ -1,4 +1,4 @@
-// What the writer refuses, and what it leaves behind when it cannot finish.
+// Contents that the writer rejects, and the files that remain when it cannot finish.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -10,13 +10,13 @@
 
 namespace hmann {
 
-/// The best `width` candidates met so far, nearest first, each expanded or not: the
-/// candidate queue and the result list of a best-first search in one sorted array. Ties
-/// are broken by id, so that a search depends on nothing but the graph and the query.
+/// The best `width` candidates met so far, nearest first, each expanded or not. One
+/// sorted array serves as both the candidate queue and the result list of a graph search.
+/// Ties are broken by id, so that a search depends only on the graph and the query.
 ///
-/// An entry packs (key, id, expanded) into 64 bits; a whole beam is a few cache lines,
-/// and an insertion is a binary search and one memmove. An id may be inserted once only:
-/// the caller's visited set sees to that.
+/// An entry packs (key, id, expanded) into 64 bits. A whole beam is a few cache lines,
+/// and an insertion is a binary search and one memmove. An id may be inserted only once;
+/// the caller's visited set ensures that.
 class Beam {
  public:
   /// Empties the beam; keeps its memory.
@@ -33,16 +33,16 @@ class Beam {
   DistanceKey key(std::uint32_t i) const { return static_cast<DistanceKey>(entries_[i] >> 32); }
   bool expanded(std::uint32_t i) const { return (entries_[i] & 1) != 0; }
 
-  /// Keys above this cannot enter.
+  /// Candidates with a larger key cannot enter.
   DistanceKey bound() const { return size_ < width_ ? ~DistanceKey{0} : key(size_ - 1); }
 
-  /// Lets go of candidates of a larger key: for a caller that knows them to be of no use,
-  /// so that there is less to move.
+  /// Drops candidates with a larger key, for a caller that knows them to be useless, so
+  /// that there is less to move.
   void DropBeyond(DistanceKey limit) {
     while (size_ > 0 && key(size_ - 1) > limit) --size_;
   }
 
-  /// Lets go of those that keep(id) is false for.
+  /// Drops the candidates for which keep(id) is false.
   template <typename Keep>
   void Filter(const Keep& keep) {
     std::uint32_t kept = 0;
@@ -71,9 +71,9 @@ class Beam {
     return true;
   }
 
-  /// The same for many at once: their places are looked up side by side, and what lies
-  /// behind them moves once. Best-first search of SIFT in DRAM is 5 to 8 % faster so
-  /// (Zen 4).
+  /// The same for many at once: their places are looked up side by side, and the entries
+  /// behind them move once. This makes graph search of SIFT in DRAM 5 to 8 % faster (Zen
+  /// 4).
   void InsertMany(const DistanceKey* keys, const NodeId* ids, std::uint32_t n) {
     for (; n > kAtOnce; n -= kAtOnce, keys += kAtOnce, ids += kAtOnce)
       InsertGroup(keys, ids, kAtOnce);
@@ -94,13 +94,13 @@ class Beam {
     return Insert(key, id);
   }
 
-  /// No candidate before this place is unexpanded.
+  /// No candidate before this position is unexpanded.
   std::uint32_t next() const { return next_; }
   /// True while some candidate among the first `window` is not expanded.
   bool HasNext(std::uint32_t window) const { return next_ < std::min(size_, window); }
   /// The nearest candidate that is not expanded; HasNext must hold.
   NodeId PeekNext() const { return id(next_); }
-  /// Marks it as expanded and returns it.
+  /// Marks the nearest unexpanded candidate as expanded and returns it.
   NodeId PopNext() {
     const NodeId node = id(next_);
     entries_[next_] |= 1;
@@ -109,8 +109,8 @@ class Beam {
     return node;
   }
 
-  /// Gives an expanded candidate another key; it stays expanded. It must be here under
-  /// `old_key`.
+  /// Changes the key of an expanded candidate, which stays expanded. It must be in the
+  /// beam under `old_key`.
   void Rekey(DistanceKey old_key, NodeId id, DistanceKey key) {
     const std::uint64_t low = (static_cast<std::uint64_t>(id) << 1) | 1;
     const std::uint64_t old_entry = (static_cast<std::uint64_t>(old_key) << 32) | low,
@@ -151,7 +151,7 @@ class Beam {
       entries_.resize(width_ + std::size_t{kAtOnce});
   }
 
-  /// n <= kAtOnce.
+  /// Requires n <= kAtOnce.
   void InsertGroup(const DistanceKey* keys, const NodeId* ids, std::uint32_t n) {
     std::uint64_t fresh[kAtOnce], sorted[kAtOnce];
     std::uint32_t places[kAtOnce];
@@ -173,8 +173,8 @@ class Beam {
     size_ = std::min(size_ + n, width_);
   }
 
-  /// First of n sorted entries that is not below `entry`; branch-free, by a mask, since
-  /// of `? half : 0` the compiler makes a branch.
+  /// First of n sorted entries that is not below `entry`. Branch-free, by a mask, because
+  /// the compiler turns `? half : 0` into a branch.
   static std::uint64_t* LowerBound(std::uint64_t* first, std::size_t n, std::uint64_t entry) {
     while (n > 0) {
       const std::size_t half = (n + 1) / 2;

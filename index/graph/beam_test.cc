@@ -15,8 +15,7 @@
 namespace hmann {
 namespace {
 
-/// The same in the obvious way: a set of (key, id) that drops its last, and a flag for
-/// each.
+/// A simple reference: a set of (key, id) that drops its last entry, and a flag for each.
 class SlowBeam {
  public:
   using Entry = std::pair<DistanceKey, NodeId>;
@@ -83,7 +82,7 @@ TEST(Beam, DoesWhatASortedSetDoes) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::uint64_t counter = 0;
     const auto below = [&](std::uint64_t bound) { return RandomBelow(seed, counter++, bound); };
-    // Few keys, so that ties are common; their top bit set or not.
+    // Few distinct keys, so that ties are common, with the top bit set or not.
     const auto key_of = [&](NodeId id) {
       return static_cast<DistanceKey>(Random(seed, 1000000 + id) & 0x80000007u);
     };

@@ -16,7 +16,7 @@ namespace hmann {
 /// One layer whose links and vectors lie in plain arrays of fast memory. Not owned.
 struct LayerView {
   const NodeId* links = nullptr;  ///< nodes x max_degree, unused = kNoNode
-  NodeId nodes = 0;  ///< a link that is not below it ends its list, in a corrupt file too
+  NodeId nodes = 0;               ///< a link not below it ends its list, also in a corrupt file
   std::uint32_t max_degree = 0;
   const std::byte* rows =
       nullptr;  ///< stored vectors (see Kernels), row i at rows + i * row_stride
@@ -29,7 +29,7 @@ struct LayerView {
   const std::byte* Row(NodeId node) const { return rows + node * row_stride; }
 };
 
-/// A batch of rows on its way through the kernel.
+/// A batch of rows to be scored by the kernel.
 struct RowBatch {
   std::vector<NodeId> ids;
   std::vector<const std::byte*> rows;
@@ -46,8 +46,8 @@ struct RowBatch {
     ids[size] = id;
     rows[size++] = row;
   }
-  /// Keeps the ids and keys of those that were scored at most `limit`; without a branch:
-  /// few stay, and which is anyone's guess.
+  /// Keeps the ids and keys that scored at most `limit`. It has no branch, because few
+  /// stay and the branch predictor cannot guess which.
   void Keep(DistanceKey limit) {
     std::uint32_t kept = 0;
     for (std::uint32_t i = 0; i < size; ++i) {
@@ -63,12 +63,12 @@ struct RowBatch {
   }
 };
 
-/// What a search counts, and who watches it; the null version costs nothing.
+/// Counts and observes a search; this null version costs nothing.
 struct NullLayerCounters {
   void Distances(std::size_t) {}
   void Expanded() {}
-  void Scored(const RowBatch&) {}  ///< the neighbours of an expanded candidate
-  void Stepped(const Beam&) {}  ///< the beam after the neighbours of an expanded candidate went in
+  void Scored(const RowBatch&) {}  ///< the neighbors of an expanded candidate
+  void Stepped(const Beam&) {}     ///< the beam with the neighbors of an expanded candidate
 };
 
 /// Scratch of a layer search; one per thread, kept between searches.
@@ -78,13 +78,13 @@ struct LayerScratch {
   RowBatch batch;
 };
 
-/// A step of a layer search comes in two halves, so that other work can be done while
-/// memory is waited for: *gather* leaves the neighbours of a node in scratch.batch, their
-/// rows on the way to the cache; *score* computes their distances.
+/// A step of a layer search has two halves, so that other work can be done while it waits
+/// for memory. *Gather* leaves the neighbors of a node in scratch.batch and prefetches
+/// their rows. *Score* computes their distances.
 
-/// Greedy descent (ef = 1): moves to the nearest neighbour until none is nearer.
-/// Algorithm 2's way through the layers above L1.
-class GreedyWalk {
+/// Greedy descent (ef = 1): moves to the nearest neighbor until none is nearer. Algorithm
+/// 2 uses it for the layers above L1.
+class GreedyTraversal {
  public:
   template <typename Counters>
   void Open(const LayerView& layer, const std::byte* query, NodeId entry, LayerScratch& scratch,
@@ -106,7 +106,7 @@ class GreedyWalk {
     }
   }
 
-  /// Returns whether a neighbour was nearer; ties go to the smaller id.
+  /// Returns whether a neighbor was nearer; ties go to the smaller id.
   template <typename Counters>
   bool Score(const LayerView& layer, const std::byte* query, LayerScratch& scratch,
              Counters& counters) {
@@ -132,20 +132,21 @@ class GreedyWalk {
   DistanceKey key_ = 0;
 };
 
-/// A whole greedy descent of one layer: returns the local minimum reached from `entry`.
+/// Runs a whole greedy descent of one layer; returns the local minimum reached from
+/// `entry`.
 template <typename Counters>
 NodeId GreedySearch(const LayerView& layer, const std::byte* query, NodeId entry,
                     LayerScratch& scratch, Counters& counters) {
-  GreedyWalk walk;
-  walk.Open(layer, query, entry, scratch, counters);
-  do walk.Gather(layer, scratch);
-  while (walk.Score(layer, query, scratch, counters));
-  return walk.nearest();
+  GreedyTraversal traversal;
+  traversal.Open(layer, query, entry, scratch, counters);
+  do traversal.Gather(layer, scratch);
+  while (traversal.Score(layer, query, scratch, counters));
+  return traversal.nearest();
 }
 
 /// First half of a step of SearchLayer: expands the nearest unexpanded candidate.
-/// scratch.batch has room for layer.max_degree.
-inline void GatherNeighbours(const LayerView& layer, LayerScratch& scratch) {
+/// scratch.batch must have room for layer.max_degree.
+inline void GatherNeighbors(const LayerView& layer, LayerScratch& scratch) {
   RowBatch& batch = scratch.batch;
   const std::size_t row_bytes = PrefetchBytes(*layer.kernels);
   batch.size = scratch.visited.InsertNew(layer.Links(scratch.beam.PopNext()), layer.max_degree,
@@ -156,11 +157,11 @@ inline void GatherNeighbours(const LayerView& layer, LayerScratch& scratch) {
   }
 }
 
-/// Second half: what was gathered goes into the beam, and nothing of a key above `limit`
-/// is left there.
+/// Second half: inserts what was gathered into the beam and drops every candidate with a
+/// key above `limit`.
 template <typename Counters>
-void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratch& scratch,
-                     Counters& counters, DistanceKey limit = ~DistanceKey{0}) {
+void ScoreNeighbors(const LayerView& layer, const std::byte* query, LayerScratch& scratch,
+                    Counters& counters, DistanceKey limit = ~DistanceKey{0}) {
   RowBatch& batch = scratch.batch;
   batch.Score(*layer.kernels, query);
   counters.Distances(batch.size);
@@ -172,18 +173,18 @@ void ScoreNeighbours(const LayerView& layer, const std::byte* query, LayerScratc
   counters.Stepped(scratch.beam);
 }
 
-/// The links of the candidate that is nearest among the unexpanded, if it is one of
+/// Prefetches the links of the nearest unexpanded candidate, if it is among the first
 /// `window`.
 inline void PrefetchNextLinks(const LayerView& layer, const Beam& beam, std::uint32_t window) {
   if (beam.HasNext(window))
     PrefetchLines(layer.Links(beam.PeekNext()), layer.max_degree * sizeof(NodeId));
 }
 
-/// Best-first search of one layer (Malkov & Yashunin 2018, alg. 2) from the candidates
-/// that scratch.beam already holds unexpanded (they must be in scratch.visited). Expands
-/// while one of the nearest `window` is unexpanded, at most `most_steps` of them; the
-/// beam may be wider than the window, so that what is met on the way is kept for another
-/// layer. Returns whether the search is finished.
+/// Graph search of one layer (Malkov & Yashunin 2018, alg. 2). It starts from the
+/// candidates that scratch.beam already holds unexpanded; they must be in
+/// scratch.visited. It expands while one of the nearest `window` is unexpanded, at most
+/// `most_steps` of them. The beam may be wider than the window, to keep the candidates
+/// met for another layer. Returns whether the search is finished.
 template <typename Counters>
 bool SearchLayer(const LayerView& layer, const std::byte* query, std::uint32_t window,
                  LayerScratch& scratch, Counters& counters,
@@ -191,16 +192,16 @@ bool SearchLayer(const LayerView& layer, const std::byte* query, std::uint32_t w
   scratch.batch.Reserve(layer.max_degree);
   for (; scratch.beam.HasNext(window); --most_steps) {
     if (most_steps == 0) return false;
-    GatherNeighbours(layer, scratch);
-    // The runner-up is the next to be expanded unless a neighbour beats it: its links are
-    // on their way meanwhile.
+    GatherNeighbors(layer, scratch);
+    // The runner-up is expanded next unless a neighbor beats it. Its links arrive
+    // meanwhile.
     PrefetchNextLinks(layer, scratch.beam, window);
-    ScoreNeighbours(layer, query, scratch, counters);
+    ScoreNeighbors(layer, query, scratch, counters);
   }
   return true;
 }
 
-/// Opens scratch with one scored candidate.
+/// Starts a search in scratch with one scored candidate.
 template <typename Counters>
 void OpenBeam(const LayerView& layer, const std::byte* query, NodeId entry, std::uint32_t width,
               LayerScratch& scratch, Counters& counters) {

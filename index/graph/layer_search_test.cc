@@ -11,8 +11,8 @@ namespace {
 constexpr NodeId kSide = 20;
 constexpr NodeId kNodes = kSide * kSide;
 
-/// Points (x, y) of a 20 x 20 grid, node x + 20 y, each linked to its four neighbours:
-/// every distance and every path is arithmetic.
+/// Points (x, y) of a 20 x 20 grid, node x + 20 y, each linked to its four neighbors.
+/// Every distance and every path can be computed.
 class Grid : public testing::Test {
  protected:
   Grid() {
@@ -70,21 +70,21 @@ TEST_F(Grid, GreedyWalksStraightToTheQuery) {
   const std::byte query[] = {std::byte{13}, std::byte{7}};
   EXPECT_EQ(GreedySearch(layer_, query, 0, scratch_, count_), 13 + 7 * kSide);
   EXPECT_EQ(count_.expanded, 13 + 7 + 1u)
-      << "one node a step and the last one, whose neighbours are all farther";
+      << "one node a step and the last one, whose neighbors are all farther";
 }
 
-TEST_F(Grid, GreedyCountsEveryNeighbourItMeasures) {
+TEST_F(Grid, GreedyCountsEveryNeighborItMeasures) {
   const std::byte query[] = {std::byte{0}, std::byte{0}};
   EXPECT_EQ(GreedySearch(layer_, query, 1, scratch_, count_), 0u);
   EXPECT_EQ(count_.distances, 1 + 3 + 2u)
-      << "the entry, three neighbours of node 1, two of the corner";
+      << "the entry, three neighbors of node 1, two of the corner";
   EXPECT_EQ(count_.expanded, 2u);
 }
 
 TEST_F(Grid, GreedyTakesTheSmallerIdOfTwoEquallyNear) {
   // From (1, 1), the query (0, 0) is equally far from (0, 1) and (1, 0); (1, 0) is node
   // 1.
-  links_[0 * 4] = kNoNode;  // the corner leads nowhere
+  links_[0 * 4] = kNoNode;  // the corner has no links
   const std::byte query[] = {std::byte{0}, std::byte{0}};
   for (NodeId node : {1u, kSide}) links_[node * 4] = kNoNode;
   EXPECT_EQ(GreedySearch(layer_, query, 1 + kSide, scratch_, count_), 1u);

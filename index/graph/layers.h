@@ -8,9 +8,8 @@
 namespace hmann {
 
 /// Sizes of the layers: N_0 = n, N_1 as given, N_{i+1} = floor(N_i / M) while at least
-/// one node is left. A node's level is a function of its rank alone, level(v) = max{ i :
-/// rank(v) < N_i }, so every layer is a prefix of the ids (sections 4 and 11.c of
-/// doc/paper.md).
+/// one node is left. A node's level depends only on its rank: level(v) = max{ i : rank(v)
+/// < N_i }. So every layer is a prefix of the ids (sections 4 and 11.c of doc/paper.md).
 struct Layers {
   std::vector<NodeId> nodes;  ///< nodes[i] = N_i; strictly decreasing from N_1 on
   std::uint32_t m = 0;
@@ -28,7 +27,7 @@ struct Layers {
   NodeId n1() const { return nodes.size() > 1 ? nodes[1] : 0; }
   /// M_0 = M_1 = 2M, M_i = M above.
   std::uint32_t MaxDegree(std::uint32_t layer) const { return layer <= 1 ? 2 * m : m; }
-  /// sum_{i>=1} N_i * M_i links of 4 bytes.
+  /// Bytes of the sum_{i>=1} N_i * M_i upper links, 4 bytes each.
   std::uint64_t UpperLinkBytes() const {
     std::uint64_t links = 0;
     for (std::uint32_t layer = 1; layer <= top(); ++layer)

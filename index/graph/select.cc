@@ -4,8 +4,8 @@
 
 namespace hmann {
 
-void NeighbourSelector::Select(std::span<const Candidate> candidates, std::uint32_t most,
-                               float alpha, const LayerView& layer, std::vector<NodeId>* out) {
+void NeighborSelector::Select(std::span<const Candidate> candidates, std::uint32_t most,
+                              float alpha, const LayerView& layer, std::vector<NodeId>* out) {
   out->clear();
   kept_.clear();
   near_.clear();
@@ -34,8 +34,8 @@ void NeighbourSelector::Select(std::span<const Candidate> candidates, std::uint3
   }
 }
 
-void NeighbourSelector::DropShadowed(std::span<const Candidate> candidates, float alpha,
-                                     const Kernels& kernels) {
+void NeighborSelector::DropShadowed(std::span<const Candidate> candidates, float alpha,
+                                    const Kernels& kernels) {
   kernels.many(kept_.back(), rows_.data() + 1, free_.size() - 1, kernels.dim, keys_.data());
   std::size_t left = 0;
   for (std::size_t f = 1; f < free_.size(); ++f) {
@@ -50,8 +50,8 @@ void NeighbourSelector::DropShadowed(std::span<const Candidate> candidates, floa
   free_.resize(left);
 }
 
-bool NeighbourSelector::IsBeyond(const std::byte* row, DistanceKey to_node, std::uint32_t compared,
-                                 float alpha, const Kernels& kernels) {
+bool NeighborSelector::IsBeyond(const std::byte* row, DistanceKey to_node, std::uint32_t compared,
+                                float alpha, const Kernels& kernels) {
   for (std::size_t next = compared; next < kept_.size(); next += kAtOnce) {
     const std::size_t n = std::min(kAtOnce, kept_.size() - next);
     kernels.many(row, kept_.data() + next, n, kernels.dim, keys_.data());

@@ -19,28 +19,28 @@ struct Candidate {
   }
 };
 
-/// Chooses a node's neighbours. Going from near to far, a candidate is kept unless one
-/// kept before is nearer to it than the node itself is (Malkov & Yashunin 2018, alg. 4,
-/// without extending or keeping pruned candidates). While there is room, a second round
-/// takes those of the others that no kept one is nearer to by more than a factor of alpha
-/// (Subramanya et al. 2019, RobustPrune): links that are not needed to arrive, but make
-/// it fewer steps.
+/// Chooses a node's neighbors. Going from near to far, it keeps a candidate unless an
+/// already kept one is nearer to it than the node itself is (Malkov & Yashunin 2018, alg.
+/// 4, without extending or keeping pruned candidates). While there is room, a second
+/// round takes the other candidates, unless a kept one is nearer to them by more than a
+/// factor of alpha (Subramanya et al. 2019, RobustPrune). A search can do without these
+/// links, but they save it steps.
 ///
 /// Keeps its scratch; one per thread.
-class NeighbourSelector {
+class NeighborSelector {
  public:
-  /// candidates: sorted, scored against the node, rows of `layer`; at most `most` ids are
-  /// appended to `out` (cleared first), each round's nearest first. alpha: of distances
-  /// as Kernels::ToDistance gives them (L2: squared), at least 1; 1 where they may be
-  /// negative.
+  /// candidates: sorted, scored against the node, rows of `layer`. At most `most` ids are
+  /// appended to `out` (cleared first), each round's nearest first. alpha: at least 1, a
+  /// factor on distances as Kernels::ToDistance gives them (L2: squared); 1 where these
+  /// may be negative.
   void Select(std::span<const Candidate> candidates, std::uint32_t most, float alpha,
               const LayerView& layer, std::vector<NodeId>* out);
 
  private:
   static constexpr std::size_t kAtOnce = 8;  ///< most candidates fall to the first few
 
-  /// A candidate that a kept one is nearer to, by less than alpha, and how many of the
-  /// kept it was compared with.
+  /// A candidate to which a kept one is nearer, by a factor of less than alpha.
+  /// `compared` is the number of kept candidates it was compared with.
   struct Near {
     std::uint32_t candidate, compared;
     bool operator<(const Near& other) const { return candidate < other.candidate; }
@@ -50,22 +50,22 @@ class NeighbourSelector {
                      const Kernels& kernels) {
     return alpha * kernels.ToDistance(to_kept) < kernels.ToDistance(to_node);
   }
-  /// Takes from the free what the last kept one, which is the first of them, is nearer
-  /// to.
+  /// Removes from free_ the candidates to which the last kept one, the first of free_, is
+  /// nearer than the node.
   void DropShadowed(std::span<const Candidate> candidates, float alpha, const Kernels& kernels);
-  /// Whether one of the kept from number `compared` on is nearer by more than alpha.
+  /// Whether a kept candidate from number `compared` on is nearer by more than alpha.
   bool IsBeyond(const std::byte* row, DistanceKey to_node, std::uint32_t compared, float alpha,
                 const Kernels& kernels);
 
-  std::vector<std::uint32_t> free_;     ///< candidates that no kept one is nearer to, ascending
+  std::vector<std::uint32_t> free_;     ///< not shadowed by a kept one, ascending
   std::vector<const std::byte*> rows_;  ///< of the free
   std::vector<Near> near_;
   std::vector<const std::byte*> kept_;
   std::vector<DistanceKey> keys_;
 };
 
-/// The alpha that a metric admits: a ratio of inner products says nothing. Links of
-/// floats are not made by these (index/construct/graph/lift.h).
+/// The alpha that a metric allows: a ratio of inner products means nothing. Links of
+/// floats are not built with it (index/construct/graph/lift.h).
 inline float AlphaFor(DType dtype, Metric metric, float alpha) {
   return metric == Metric::kInnerProduct && !IsFloat(dtype) ? 1.0f : alpha;
 }

@@ -34,7 +34,7 @@ std::vector<std::byte> RandomRows(const Kernels& kernels, NodeId n, std::uint64_
   return rows;
 }
 
-/// The heuristic as the paper words it, in double precision.
+/// The heuristic as the paper states it, in double precision.
 std::vector<NodeId> SelectSlowly(const Kernels& kernels, const std::vector<std::byte>& rows,
                                  NodeId node, std::vector<NodeId> candidates, std::uint32_t most,
                                  double alpha) {
@@ -59,8 +59,8 @@ std::vector<NodeId> SelectSlowly(const Kernels& kernels, const std::vector<std::
   return kept;
 }
 
-TEST(NeighbourSelector, KeepsWhatTheDefinitionKeeps) {
-  NeighbourSelector selector;
+TEST(NeighborSelector, KeepsWhatTheDefinitionKeeps) {
+  NeighborSelector selector;
   for (const DType dtype : {DType::kU8, DType::kI8, DType::kF32, DType::kF16}) {
     for (const Metric metric : {Metric::kL2, Metric::kInnerProduct}) {
       for (std::uint64_t seed = 1; seed <= 30; ++seed) {
@@ -92,7 +92,7 @@ TEST(NeighbourSelector, KeepsWhatTheDefinitionKeeps) {
   }
 }
 
-TEST(NeighbourSelector, OnALineKeepsTheNextOnEachSide) {
+TEST(NeighborSelector, OnALineKeepsTheNextOnEachSide) {
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, 1);
   std::vector<std::byte> rows;
   rows.reserve(21);
@@ -104,18 +104,18 @@ TEST(NeighbourSelector, OnALineKeepsTheNextOnEachSide) {
   std::sort(candidates.begin(), candidates.end());
   std::vector<NodeId> selected;
   const LayerView line{nullptr, 21, 0, rows.data(), 1, &kernels};
-  NeighbourSelector().Select(candidates, 8, 1, line, &selected);
+  NeighborSelector().Select(candidates, 8, 1, line, &selected);
   EXPECT_THAT(selected, testing::ElementsAre(9, 11))
       << "all others are nearer to one of these than to 10";
-  NeighbourSelector().Select(candidates, 8, 1.5f, line, &selected);
+  NeighborSelector().Select(candidates, 8, 1.5f, line, &selected);
   EXPECT_THAT(selected, testing::ElementsAre(9, 11, 4, 16))
       << "the first whose way over these is not shorter by the factor";
 }
 
-TEST(NeighbourSelector, OfNoneIsNone) {
+TEST(NeighborSelector, OfNoneIsNone) {
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, 1);
   std::vector<NodeId> selected = {1, 2};
-  NeighbourSelector().Select({}, 8, 1.2f, {nullptr, 0, 0, nullptr, 1, &kernels}, &selected);
+  NeighborSelector().Select({}, 8, 1.2f, {nullptr, 0, 0, nullptr, 1, &kernels}, &selected);
   EXPECT_TRUE(selected.empty());
 }
 

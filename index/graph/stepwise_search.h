@@ -9,15 +9,15 @@
 
 namespace hmann {
 
-/// The search of one layer in half steps, greedy or with a beam: each begins the way to
-/// the CPU of what the next one reads, so that a thread which advances several searches
-/// in turn waits for none of them.
+/// The search of one layer in half steps, greedy or with a beam. Each half step
+/// prefetches what the next one reads, so that a thread that advances several searches in
+/// turn waits for none of them.
 ///
 ///   search.OpenBeam(layer, query, entry, width, width, scratch, counters);
 ///   while (!search.Step(layer, query, scratch, counters)) { ... }
 class StepwiseSearch {
  public:
-  /// A greedy descent: nearest() when it is over.
+  /// A greedy descent; its result is nearest().
   template <typename Counters>
   void OpenGreedy(const LayerView& layer, const std::byte* query, NodeId entry,
                   LayerScratch& scratch, Counters& counters) {
@@ -26,8 +26,8 @@ class StepwiseSearch {
     stage_ = Stage::kDescend;
   }
 
-  /// A best-first search from one node, with a beam of `width`, until none of its nearest
-  /// `window` is unexpanded: in scratch.beam.
+  /// A graph search from one node with a beam of `width`. It ends when none of the
+  /// nearest `window` is unexpanded. The result is in scratch.beam.
   template <typename Counters>
   void OpenBeam(const LayerView& layer, const std::byte* query, NodeId entry, std::uint32_t width,
                 std::uint32_t window, LayerScratch& scratch, Counters& counters) {
@@ -36,8 +36,8 @@ class StepwiseSearch {
     OpenFound(layer, window, scratch);
   }
 
-  /// A best-first search from what scratch.beam holds unexpanded (and scratch.visited
-  /// knows).
+  /// A graph search from the candidates that scratch.beam holds unexpanded; they must be
+  /// in scratch.visited.
   void OpenFound(const LayerView& layer, std::uint32_t window, LayerScratch& scratch) {
     scratch.batch.Reserve(layer.max_degree);
     window_ = window;
@@ -47,8 +47,8 @@ class StepwiseSearch {
   bool is_greedy() const { return stage_ == Stage::kDescend || stage_ == Stage::kScoreDescent; }
   NodeId nearest() const { return greedy_.nearest(); }
 
-  /// Returns whether the search of this layer is over. The beam keeps nothing of a key
-  /// above `limit`.
+  /// Returns whether the search of this layer is over. The beam keeps no key above
+  /// `limit`.
   template <typename Counters>
   bool Step(const LayerView& layer, const std::byte* query, LayerScratch& scratch,
             Counters& counters, DistanceKey limit = ~DistanceKey{0}) {
@@ -63,13 +63,13 @@ class StepwiseSearch {
         stage_ = Stage::kDescend;
         return false;
       case Stage::kGather:
-        GatherNeighbours(layer, scratch);
-        // The runner-up is the next to be expanded unless a neighbour beats it.
+        GatherNeighbors(layer, scratch);
+        // The runner-up is expanded next unless a neighbor beats it.
         PrefetchNextLinks(layer, scratch.beam, window_);
         stage_ = Stage::kScore;
         return false;
       case Stage::kScore:
-        ScoreNeighbours(layer, query, scratch, counters, limit);
+        ScoreNeighbors(layer, query, scratch, counters, limit);
         PrefetchNextLinks(layer, scratch.beam, window_);
         stage_ = Stage::kGather;
         return !scratch.beam.HasNext(window_);
@@ -84,7 +84,7 @@ class StepwiseSearch {
     PrefetchLines(layer.Links(node), layer.max_degree * sizeof(NodeId));
   }
 
-  GreedyWalk greedy_;
+  GreedyTraversal greedy_;
   std::uint32_t window_ = 0;
   Stage stage_ = Stage::kDescend;
 };

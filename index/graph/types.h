@@ -4,8 +4,8 @@
 
 namespace hmann {
 
-/// Internal node number. Nodes are numbered so that id = promotion rank for the promoted
-/// ones: a level needs no look-up.
+/// Internal node number. For promoted nodes, id = promotion rank, so a level needs no
+/// look-up.
 using NodeId = std::uint32_t;
 
 /// Fills the unused end of a link list.

@@ -8,25 +8,25 @@
 
 namespace hmann {
 
-/// The nodes that a search has met: an open-addressing hash set whose size follows the
-/// search, not the graph, so that it stays in the L1/L2 cache and a searcher on a billion
-/// nodes holds a few dozen KiB. At most a quarter full, so that hardly any lookup probes
+/// The nodes that a search has met: an open-addressing hash set. Its size follows the
+/// search, not the graph. So it stays in the L1/L2 cache, and a searcher on a billion
+/// nodes holds a few dozen KiB. It is at most a quarter full, so hardly any lookup probes
 /// further. Exact. Keeps its memory between searches.
 class VisitedSet {
  public:
   VisitedSet() : slots_(kMinSlots, kNoNode) {}
 
   void Clear() {
-    // A table that one large query blew up would make every later Clear dear: let it
-    // shrink.
+    // One large query may have grown the table, which makes every later Clear expensive:
+    // let it shrink.
     if (slots_.size() > kMinSlots && size_ * 32 < slots_.size()) slots_.resize(slots_.size() / 2);
     std::fill(slots_.begin(), slots_.end(), kNoNode);
     size_ = 0;
     if (excluded_ != kNoNode) Insert(excluded_);
   }
 
-  /// From the next Clear on a node counts as met: searches act as if it were not there.
-  /// kNoNode: none.
+  /// From the next Clear on, `node` counts as met, so searches act as if it did not
+  /// exist. kNoNode: none.
   void Exclude(NodeId node) { excluded_ = node; }
   NodeId excluded() const { return excluded_; }
 
@@ -45,11 +45,10 @@ class VisitedSet {
     return true;
   }
 
-  /// Inserts a list of links, which ends at `most` or at the first that is not below `n`,
-  /// and writes those that are new to `fresh` (room for `most`), in order; returns how
-  /// many. Whether a link is new is a coin toss to the branch predictor, so nothing
-  /// branches on it: that alone made the walk of L0 in DRAM a tenth to a sixth faster
-  /// (Zen 5).
+  /// Inserts a list of links, which ends at `most` or at the first link that is not below
+  /// `n`. Writes the new ones to `fresh` (room for `most`), in order; returns how many.
+  /// The branch predictor cannot guess whether a link is new, so nothing branches on it.
+  /// That alone made the traversal of L0 in DRAM a tenth to a sixth faster (Zen 5).
   std::uint32_t InsertNew(const NodeId* links, std::uint32_t most, NodeId n, NodeId* fresh) {
     while ((size_ + most) * 4 > slots_.size()) Grow();
     const std::size_t mask = slots_.size() - 1;
@@ -59,8 +58,8 @@ class VisitedSet {
       const NodeId node = links[i];
       std::size_t slot = Home(node) & mask;
       NodeId there = slots[slot];
-      // Neither empty nor this node: a product, since of a logical operator the compiler
-      // makes two branches.
+      // Neither empty nor this node. It is a product because the compiler turns a logical
+      // operator into two branches.
       while (std::uint64_t{there ^ kNoNode} * (there ^ node) != 0) [[unlikely]] {
         slot = (slot + 1) & mask;
         there = slots[slot];
@@ -97,7 +96,7 @@ class VisitedSet {
 
   std::vector<NodeId> slots_;  ///< a power of two; kNoNode = empty
   std::vector<NodeId>
-      spare_;  ///< the table before the last growth: growing again after a shrink allocates nothing
+      spare_;  ///< table before the last growth, so that regrowing allocates nothing
   std::size_t size_ = 0;
   NodeId excluded_ = kNoNode;
 };

@@ -11,7 +11,7 @@
 namespace hmann {
 namespace {
 
-/// `count` random insertions among ids below `bound`, each compared with a set.
+/// Makes `count` random insertions of ids below `bound`, each compared with a set.
 void InsertMany(VisitedSet& visited, std::uint64_t seed, std::uint64_t count, std::uint64_t bound) {
   std::set<NodeId> slow;
   ASSERT_EQ(visited.size(), 0u);
@@ -31,8 +31,7 @@ TEST(VisitedSet, DoesWhatASetDoesWhileItGrowsAndShrinks) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     VisitedSet visited;
-    // Large, then small for long enough that the table shrinks to its least, then large
-    // again.
+    // Large, then small until the table shrinks to its minimum, then large again.
     for (const std::uint64_t count :
          {20000, 10, 10, 10, 10, 10, 10, 10, 10, 3000, 0, 10, 127, 128, 129}) {
       visited.Clear();
@@ -51,7 +50,7 @@ TEST(VisitedSet, ALinkListIsInsertedAsLinkByLink) {
     single.Clear();
     for (int list = 0; list < 400; ++list) {
       NodeId links[24], fresh[24];
-      // Repeats within a list and links that end it, as a damaged file may hold them.
+      // Repeats within a list, and links that end it, as in a damaged file.
       for (NodeId& link : links) link = static_cast<NodeId>(RandomBelow(5, counter++, kNodes + 60));
       const std::uint32_t most = static_cast<std::uint32_t>(RandomBelow(5, counter++, 25));
       std::vector<NodeId> expected;
@@ -66,8 +65,8 @@ TEST(VisitedSet, ALinkListIsInsertedAsLinkByLink) {
 }
 
 TEST(VisitedSet, IdsInStepDoNotPileUp) {
-  // Multiples of a power of two share their low bits; a table that looked at nothing else
-  // would probe 2^15 slots for each.
+  // Multiples of a power of two share their low bits. A table that used only those would
+  // probe 2^15 slots for each.
   VisitedSet visited;
   for (NodeId i = 0; i < 32768; ++i) ASSERT_TRUE(visited.Insert(i << 16));
   for (NodeId i = 0; i < 32768; ++i) ASSERT_FALSE(visited.Insert(i << 16));

@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "hmann/dial_table.h"
+#include "hmann/param_table.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
-#include "index/dials/dials_json.h"
+#include "index/params/params_json.h"
 #include "index/tune/learning_set.h"
 
 namespace hmann {
@@ -17,9 +17,9 @@ using Json = nlohmann::ordered_json;
 
 /// Where this way of searching is the default.
 std::string Where(const Calibration::Curve& curve) {
-  if (curve.way.walk == WalkKind::kUpper) return "no L0";
+  if (curve.way.mode == SearchMode::kUpper) return "no L0";
   if (curve.way.scalar_bits > 0) return absl::StrCat("memory, sq", curve.way.scalar_bits);
-  if (curve.way.walk == WalkKind::kBestFirst) return "memory";
+  if (curve.way.mode == SearchMode::kGraph) return "memory";
   return curve.way.cells ? "device" : "far memory";
 }
 
@@ -45,7 +45,7 @@ Json ToJson(const Target& target) {
 }
 
 Json ToJson(const TunedSetting& setting) {
-  Json json = hmann::ToJson(setting.dials);
+  Json json = hmann::ToJson(setting.params);
   json["mean_us"] = RoundToDecimals(setting.mean_us, 2);
   json["p95_us"] = RoundToDecimals(setting.p95_us, 2);
   json["recall"] = RoundToDecimals(setting.recall, 5);
@@ -53,14 +53,14 @@ Json ToJson(const TunedSetting& setting) {
   return json;
 }
 
-Json ToJson(const Contest& contest) {
-  return {{"recall", contest.recall},
-          {"settings", contest.settings},
-          {"unable", contest.unable},
-          {"dropped", contest.dropped},
-          {"upper_dropped", contest.upper_dropped},
-          {"neighbours", contest.neighbours},
-          {"equation_error", RoundToDecimals(contest.equation_error, 4)}};
+Json ToJson(const Comparison& comparison) {
+  return {{"recall", comparison.recall},
+          {"settings", comparison.settings},
+          {"unable", comparison.unable},
+          {"dropped", comparison.dropped},
+          {"upper_dropped", comparison.upper_dropped},
+          {"neighbors", comparison.neighbors},
+          {"equation_error", RoundToDecimals(comparison.equation_error, 4)}};
 }
 
 }  // namespace
@@ -137,17 +137,17 @@ std::string Describe(const absl::StatusOr<Calibration>& calibration) {
   if (absl::IsNotFound(calibration.status())) return "";
   if (!calibration.ok()) {
     return absl::StrCat(
-        "  not calibrated, default dials are a guess: ", calibration.status().message(), "\n");
+        "  not calibrated, default params are a guess: ", calibration.status().message(), "\n");
   }
   std::string lines = absl::StrFormat(
-      "  default dials, by queries %s: recall@k expected%s\n", calibration->origin,
+      "  default params, by queries %s: recall@k expected%s\n", calibration->origin,
       calibration->origin == kLeftOutInTurn ? " (how much easier others are to find is a guess)"
                                             : "");
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
-    absl::StrAppendFormat(&lines, "    %-11s %-10s k %-5d %.3f  effort %.2f  (%d queries)\n",
-                          Where(curve), std::string(Name(curve.way.walk)), curve.k, found.recall,
-                          double{found.effort}, curve.queries);
+    absl::StrAppendFormat(&lines, "    %-11s %-10s k %-5d %.3f  ef_scale %.2f  (%d queries)\n",
+                          Where(curve), std::string(Name(curve.way.mode)), curve.k, found.recall,
+                          double{found.ef_scale}, curve.queries);
   }
   return lines;
 }
@@ -158,11 +158,11 @@ nlohmann::ordered_json ToJson(const absl::StatusOr<Calibration>& calibration) {
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
     expected.push_back({{"where", Where(curve)},
-                        {"walk", std::string(Name(curve.way.walk))},
+                        {"mode", std::string(Name(curve.way.mode))},
                         {"k", curve.k},
                         {"queries", curve.queries},
                         {"recall", found.recall},
-                        {"effort", found.effort}});
+                        {"ef_scale", found.ef_scale}});
   }
   return {{"origin", calibration->origin}, {"expected", std::move(expected)}};
 }
@@ -242,8 +242,9 @@ Json ToJson(const TunedForK& tuned) {
     if (choice.setting.ok()) one.update(ToJson(*choice.setting));
     json["choices"].push_back(std::move(one));
   }
-  for (const char* list : {"contests", "front"}) json[list] = Json::array();
-  for (const Contest& contest : tuned.contests) json["contests"].push_back(ToJson(contest));
+  for (const char* list : {"comparisons", "front"}) json[list] = Json::array();
+  for (const Comparison& comparison : tuned.comparisons)
+    json["comparisons"].push_back(ToJson(comparison));
   for (const TunedSetting& setting : entry.settings) json["front"].push_back(ToJson(setting));
   return json;
 }

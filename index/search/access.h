@@ -3,16 +3,16 @@
 #include <cstddef>
 #include <span>
 
-#include "hmann/dials.h"
+#include "hmann/resolved_params.h"
 #include "index/base/prefetch.h"
 #include "index/search/placed_index.h"
 
 namespace hmann {
 
-/// How a driver reaches records of an addressable tier: AskAll begins the way of a part
-/// of some records to the CPU, Await ends it.
+/// How an executor reaches the records of an addressable tier: AskAll starts fetching a
+/// part of some records, and Await waits for it.
 
-/// Plain memory: AskAll is a pointer and prefetch instructions, Await is nothing.
+/// Plain memory: AskAll is a pointer and prefetch instructions, and Await does nothing.
 class PlainAccess {
  public:
   static constexpr bool kWatchesL1 = false;
@@ -20,7 +20,7 @@ class PlainAccess {
       : index_(index), row_bytes_(static_cast<std::uint32_t>(PrefetchBytes(index.kernels))) {}
 
   void Begin(Prefetch) {}
-  /// records[i] = the record of ids[i].
+  /// Sets records[i] to the record of ids[i].
   void AskAll(std::span<const NodeId> ids, RecordPart part, const std::byte** records) {
     const NodeId n1 = index_.n1();
     RecordExtent extents[2] = {index_.Extent(0, part), index_.Extent(n1, part)};
@@ -31,7 +31,7 @@ class PlainAccess {
       PrefetchLines(records[i] + extent.offset, extent.bytes);
     }
   }
-  /// The links of `id` will probably be asked for next.
+  /// The links of `id` will probably be wanted next.
   void Hint(NodeId id) {
     PrefetchLines(index_.Record(id) + index_.records.LinksOffset(id),
                   index_.records.max_links * sizeof(NodeId));

@@ -1,4 +1,4 @@
-// A program of its own: it replaces operator new to count.
+// A separate program, because it replaces operator new to count.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -32,20 +32,20 @@ namespace {
 
 constexpr std::uint64_t kQueries = 40;
 
-/// Allocations of one pass over the queries, walks and thread counts taking turns.
-std::uint64_t OnePass(AskedDriver& runner, const std::vector<std::vector<std::byte>>& queries,
-                      std::vector<Neighbour>& nearest) {
+/// Allocations of one pass over the queries with varying traversals and thread counts.
+std::uint64_t OnePass(ParamsExecutor& runner, const std::vector<std::vector<std::byte>>& queries,
+                      std::vector<Neighbor>& nearest) {
   const std::uint64_t before = allocations.load();
   for (const std::vector<std::byte>& query : queries) {
-    for (const SearchOptions& options :
-         {SearchOptions{.k = 10, .ef_l1 = 16, .ef_l0 = 64, .walk = WalkKind::kBestFirst},
-          SearchOptions{.k = 10, .ef_l1 = 300, .ef_l0 = 2000, .walk = WalkKind::kBestFirst},
-          SearchOptions{.k = 10, .ef_l1 = 40, .walk = WalkKind::kUpper},
-          SearchOptions{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .walk = WalkKind::kMultiStart},
-          SearchOptions{.k = 10,
+    for (const SearchParams& options :
+         {SearchParams{.k = 10, .ef_l1 = 16, .ef_l0 = 64, .mode = SearchMode::kGraph},
+          SearchParams{.k = 10, .ef_l1 = 300, .ef_l0 = 2000, .mode = SearchMode::kGraph},
+          SearchParams{.k = 10, .ef_l1 = 40, .mode = SearchMode::kUpper},
+          SearchParams{.k = 10, .ef_l1 = 40, .ef_l0 = 4, .mode = SearchMode::kMultiStart},
+          SearchParams{.k = 10,
           .ef_l1 = 40,
           .ef_l0 = 4,
-          .walk = WalkKind::kMultiStart,
+          .mode = SearchMode::kMultiStart,
           .query_threads = 3}}) {
       Counters counters;
       const bool counted = runner.Search(query.data(), options, &nearest, &counters, {}).ok();
@@ -60,25 +60,25 @@ std::uint64_t OnePass(AskedDriver& runner, const std::vector<std::vector<std::by
   return allocations.load() - before;
 }
 
-TEST(MemoryDriver, TheSteadyStateAllocatesNothing) {
+TEST(MemoryExecutor, TheSteadyStateAllocatesNothing) {
   const RandomIndex index({.n = 3000, .n1 = 400, .m = 6, .dim = 8});
-  AskedDriver runner(index.placed());
+  ParamsExecutor runner(index.placed());
   std::vector<std::vector<std::byte>> queries;
   for (std::uint64_t i = 0; i < kQueries; ++i) queries.push_back(index.Query(i));
-  std::vector<Neighbour> nearest;
+  std::vector<Neighbor> nearest;
   EXPECT_GT(OnePass(runner, queries, nearest), 0u) << "the first pass makes the scratch";
   OnePass(runner, queries, nearest);
   EXPECT_EQ(OnePass(runner, queries, nearest), 0u);
 }
 
-TEST(MemoryDriver, BeamsTakeNoMemoryForEachCandidate) {
+TEST(MemoryExecutor, BeamsTakeNoMemoryForEachCandidate) {
   const RandomIndex index({.n = 20000, .n1 = 10000, .m = 4, .dim = 4});
-  const SearchOptions narrow{.k = 10, .ef_l1 = 64, .ef_l0 = 2, .walk = WalkKind::kMultiStart},
-      wide{.k = 10, .ef_l1 = 10000, .ef_l0 = 2, .walk = WalkKind::kMultiStart};
+  const SearchParams narrow{.k = 10, .ef_l1 = 64, .ef_l0 = 2, .mode = SearchMode::kMultiStart},
+      wide{.k = 10, .ef_l1 = 10000, .ef_l0 = 2, .mode = SearchMode::kMultiStart};
   std::uint64_t made[2];
   for (int i = 0; i < 2; ++i) {
-    AskedDriver runner(index.placed());
-    std::vector<Neighbour> nearest;
+    ParamsExecutor runner(index.placed());
+    std::vector<Neighbor> nearest;
     const std::uint64_t before = allocations.load();
     ASSERT_TRUE(
         runner.Search(index.Query(0).data(), i == 0 ? narrow : wide, &nearest, nullptr, {}).ok());

@@ -9,7 +9,7 @@
 namespace hmann {
 namespace {
 
-/// Of a record of an unpromoted node (`full`), or of a promoted one.
+/// Bytes of a read for the record of an unpromoted node (`full`), or of a promoted one.
 std::uint32_t ReadBytes(const RecordLayout& records, bool full) {
   return static_cast<std::uint32_t>(
       std::max<std::uint64_t>(kBlockBytes, records.regions[full].stride));
@@ -104,8 +104,8 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
     ++io_.cache_hits;
     return place;
   }
-  // Candidate number `rank` is expanded about so many reads from now: the latest safe
-  // times of a query are in the order of the ranks.
+  // Candidate number `rank` is expanded about `rank` reads from now. The latest safe
+  // times of a query follow the order of the ranks.
   constexpr auto kReadTime = std::chrono::microseconds(100);
   queue_->Push({{std::uint64_t{unit} * kBlockBytes, entry.bytes, first_frame_ + place, Tag(place)},
                 ahead,

@@ -13,16 +13,17 @@
 
 namespace hmann {
 
-/// The blocks that one query of a block tier has read and is reading: which frame holds
-/// which, who still needs it, and which read a tag is of. It knows nothing of queries.
+/// The blocks that one query on a block tier has read or is reading. It tracks which
+/// frame holds which block, who still needs it, and which read a tag belongs to. It does
+/// not know about queries.
 ///
-/// Blocks stay until the query ends, since a record is wanted twice (vector, then links);
-/// where frames run out, the oldest that is not pinned gives way and is read again if
-/// need be.
+/// Blocks stay until the query ends, because a record is wanted twice (vector, then
+/// links). When frames run out, the oldest unpinned one is evicted, and its block is read
+/// again if needed.
 class BlockFrames {
  public:
-  /// The frames [first_frame, first_frame + frames) of the reader are these. `number`:
-  /// below 2^16, in their tags.
+  /// Uses the reader's frames [first_frame, first_frame + frames). `number`: below 2^16,
+  /// part of their tags.
   BlockFrames(const PlacedIndex& index, BlockReader* reader, BlockQueue* queue,
               std::uint32_t number, std::uint32_t first_frame, std::uint32_t frames)
       : index_(index),
@@ -38,32 +39,32 @@ class BlockFrames {
   static std::uint32_t FrameBytes(const PlacedIndex& index);
   static std::uint32_t NumberOf(std::uint64_t tag) { return static_cast<std::uint32_t>(tag >> 48); }
 
-  /// Frames that are not held by reads of an earlier query which are still under way.
+  /// Frames that are not held by reads in flight of an earlier query.
   std::uint32_t Usable() const { return static_cast<std::uint32_t>(entries_.size()) - under_way_; }
-  /// Of a query that begins: all usable frames are free.
+  /// Starts a query: all usable frames are free.
   void Clear();
 
-  /// Pins the blocks of a record, which are asked for if they are not here; there must be
-  /// a frame that is not pinned. Returns their place.
+  /// Pins the blocks of a record and requests them if they are not here. There must be an
+  /// unpinned frame. Returns their place.
   std::uint32_t Pin(NodeId id);
   void Unpin(std::uint32_t place);
-  /// Pinned places that are under way.
+  /// Pinned places whose reads are in flight.
   std::uint32_t pending() const { return pending_; }
   bool IsHere(std::uint32_t place) const { return entries_[place].state == State::kHere; }
   bool HasRecord(NodeId id) const;
-  /// Of a place that is here.
+  /// The record in `place`, which must be here.
   const std::byte* Record(NodeId id, std::uint32_t place) const;
-  /// Asks for a record that will probably be wanted as number `rank` from now, if more
+  /// Requests a record that will probably be wanted as number `rank` from now, if more
   /// than `spare` frames are free.
   void FetchAhead(NodeId id, std::uint32_t rank, std::uint32_t spare);
 
-  /// A read is done. Errors: the device's, where the blocks are pinned.
+  /// Handles a finished read. Errors: the device's, if the blocks are pinned.
   absl::Status HandleDone(const BlockDone& done);
-  /// What still waits for its turn is not read; what is under way keeps its frame until
-  /// it is done, whoever has it then.
+  /// Cancels the reads that are still waiting. A read in flight keeps its frame until it
+  /// is done, even if the next query has begun by then.
   void Abandon();
 
-  /// What was read since Clear.
+  /// Counters of the reads since Clear.
   const Counters& counters() const { return io_; }
 
  private:
@@ -73,7 +74,7 @@ class BlockFrames {
     std::uint32_t bytes = 0;
     std::uint32_t pins = 0;
     State state = State::kFree;
-    bool ahead = false;  ///< was fetched ahead and not wanted since
+    bool ahead = false;  ///< was fetched ahead and has not been wanted since
   };
 
   std::uint64_t Tag(std::uint32_t place) const {
@@ -82,7 +83,7 @@ class BlockFrames {
   std::uint32_t UnitOf(NodeId id) const {
     return static_cast<std::uint32_t>(index_.records.Offset(id) / kBlockBytes);
   }
-  /// IdMap::kAbsent: ahead, and there is no free frame.
+  /// Returns IdMap::kAbsent if the read is ahead and no frame is free.
   std::uint32_t Acquire(NodeId id, bool ahead, std::uint32_t rank);
   std::uint32_t TakeFrame(bool ahead);
   void Free(std::uint32_t place);
@@ -93,14 +94,13 @@ class BlockFrames {
   BlockReader* const reader_;
   BlockQueue* const queue_;
   const std::uint32_t number_, first_frame_;
-  std::uint32_t generation_ = 0;     ///< 24 bits: of the query
-  std::vector<Entry> entries_;       ///< place p has frame first_frame_ + p
-  std::vector<std::uint32_t> free_;  ///< places whose state is kFree
-  std::vector<std::uint32_t>
-      taken_;  ///< places that this query has taken, some of them perhaps free again
-  std::uint32_t under_way_ = 0;  ///< entries, of earlier queries too
-  IdMap units_;                  ///< unit to place
-  std::uint32_t clock_ = 0;      ///< the next place to give way
+  std::uint32_t generation_ = 0;      ///< of the query; 24 bits
+  std::vector<Entry> entries_;        ///< place p has frame first_frame_ + p
+  std::vector<std::uint32_t> free_;   ///< places whose state is kFree
+  std::vector<std::uint32_t> taken_;  ///< places that this query has taken; some may be free again
+  std::uint32_t under_way_ = 0;       ///< entries, also of earlier queries
+  IdMap units_;                       ///< unit to place
+  std::uint32_t clock_ = 0;           ///< the next place to evict
   std::uint32_t pending_ = 0;
   Counters io_;
 };

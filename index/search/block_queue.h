@@ -10,10 +10,10 @@
 
 namespace hmann {
 
-/// Reads that wait for a place in the device's queue, most urgent first: what a walk
-/// waits for before what is fetched ahead, and in each class by the latest safe time: the
-/// time of use less the time that a read takes (G10's order: Zhang et al., MICRO 2023).
-/// Reads ahead never take more than half of the places.
+/// Reads that wait for a place in the device's queue, most urgent first. Reads that a
+/// traversal waits for precede reads ahead. Each class is ordered by the latest safe
+/// time: the time of use less the duration of a read (G10's order: Zhang et al., MICRO
+/// 2023). Reads ahead never take more than half of the places.
 class BlockQueue {
  public:
   using Clock = std::chrono::steady_clock;
@@ -31,8 +31,8 @@ class BlockQueue {
     std::push_heap(waiting_.begin(), waiting_.end(), IsLater);
   }
 
-  /// A read that waits as ahead is waited for now. False: it is not here any more, so it
-  /// is on its way.
+  /// Turns a waiting read ahead into a demand read. False: it is not waiting any more, so
+  /// it is in flight.
   bool MakeDemand(std::uint64_t tag, Clock::time_point now) {
     const auto found = std::find_if(waiting_.begin(), waiting_.end(),
                                     [tag](const Read& read) { return read.read.tag == tag; });
@@ -43,7 +43,8 @@ class BlockQueue {
     return true;
   }
 
-  /// Drops the reads of which `drop(tag)` is true: their frames are the caller's again.
+  /// Drops the reads for which `drop(tag)` is true. Their frames belong to the caller
+  /// again.
   template <typename Drop>
   void Remove(const Drop& drop) {
     if (std::erase_if(waiting_, [&](const Read& read) { return drop(read.read.tag); }) > 0) {
@@ -51,8 +52,8 @@ class BlockQueue {
     }
   }
 
-  /// Starts what the device's queue has room for. Errors: those of BlockReader::Submit;
-  /// nothing is lost then.
+  /// Starts as many reads as the device's queue has room for. Errors: those of
+  /// BlockReader::Submit; no read is lost then.
   absl::Status Pump() {
     const std::uint32_t depth = reader_->options().depth;
     batch_.clear();
@@ -74,7 +75,7 @@ class BlockQueue {
     return taken.status();
   }
 
-  /// The read is over: its place is free.
+  /// The read is done, so its place is free.
   void NoteDone(std::uint64_t tag) { std::erase(ahead_in_flight_, tag); }
   bool empty() const { return waiting_.empty(); }
 
@@ -84,7 +85,7 @@ class BlockQueue {
   }
 
   BlockReader* reader_;
-  std::vector<Read> waiting_;  ///< a heap; the most urgent in front
+  std::vector<Read> waiting_;  ///< a heap; the most urgent first
   std::vector<Read> batch_;
   std::vector<BlockRead> reads_;
   std::vector<std::uint64_t> ahead_in_flight_;  ///< tags

@@ -11,8 +11,8 @@ namespace {
 
 using Clock = BlockQueue::Clock;
 
-/// Takes reads and completes them when told to: what the queue does between is what is
-/// looked at.
+/// Accepts reads and completes them on request. The tests check what the queue does in
+/// between.
 class ManualReader : public BlockReader {
  public:
   explicit ManualReader(std::uint32_t depth)
@@ -28,7 +28,7 @@ class ManualReader : public BlockReader {
     return absl::OkStatus();
   }
 
-  /// Ends the read that was started first.
+  /// Completes the read that was started first.
   std::uint64_t EndFirst() {
     const std::uint64_t tag = tags_.front();
     tags_.erase(tags_.begin());
@@ -105,8 +105,8 @@ TEST(BlockQueue, RemovedReadsAreNotStarted) {
   EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{5, 3, 1}));
 }
 
-/// Random pushes, ends and promotions: never over the depth, never over the half, every
-/// read started once.
+/// Random pushes, completions and promotions: never over the depth, never over the half,
+/// every read started once.
 TEST(BlockQueue, KeepsItsRulesUnderAnyOrderOfEvents) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     ManualReader reader(1 + static_cast<std::uint32_t>(seed % 9));

@@ -60,7 +60,7 @@ absl::Status FillByDegree(const PlacedIndex& index, std::span<const std::byte> l
   const std::uint32_t unit_bytes = UnitBytes(index);
   const std::vector<std::uint64_t> most =
       MostUsedBlocks(uses, cache.stats().capacity_bytes / unit_bytes);
-  // Read on all threads, as a device wants it; put in place by one.
+  // Read on all threads, which a device needs; stored by one.
   std::vector<std::byte> copies(std::min(most.size(), kUnitsAtOnce) * unit_bytes);
   progress.Start("fill the cache", most.size(), "records");
   for (std::size_t first = 0; first < most.size(); first += kUnitsAtOnce) {

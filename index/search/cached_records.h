@@ -10,19 +10,19 @@
 
 namespace hmann {
 
-/// The cache layer: records of slow memory that the index's cache holds, copied out of
-/// it. Without a cache it has none.
+/// The cache layer: copies of slow-memory records that the index's cache holds. Without a
+/// cache it has none.
 class CachedRecords {
  public:
-  /// `slots`: records that can be asked for at once. Counts cache_hits.
+  /// `slots`: records that can be requested at once. Counts cache_hits.
   CachedRecords(const PlacedIndex& index, std::size_t slots, Counters& counts)
       : index_(index),
         counts_(counts),
         record_bytes_(index.MostRecordBytes()),
         copies_(index.cache == nullptr ? 0 : slots * record_bytes_) {}
 
-  /// A record in which the part is there, until the slot's next; nullptr: the cache does
-  /// not have it.
+  /// A record that contains the part, valid until the slot's next call; nullptr: it is
+  /// not in the cache.
   const std::byte* Find(NodeId id, RecordPart part, std::size_t slot) {
     if (index_.cache == nullptr) return nullptr;
     std::byte* copy = copies_.data() + slot * record_bytes_;
@@ -32,7 +32,7 @@ class CachedRecords {
     ++counts_.cache_hits;
     return copy;
   }
-  /// Whether the cache wants to be offered what it does not have.
+  /// Whether the cache accepts offers of records that it does not hold.
   bool Takes() const {
     return index_.cache != nullptr && index_.cache->policy() == CachePolicy::kDynamic;
   }
@@ -42,7 +42,7 @@ class CachedRecords {
   const PlacedIndex& index_;
   Counters& counts_;
   std::size_t record_bytes_;
-  std::vector<std::byte> copies_;  ///< a record for each slot
+  std::vector<std::byte> copies_;  ///< one record per slot
 };
 
 }  // namespace hmann

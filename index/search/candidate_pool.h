@@ -4,55 +4,55 @@
 #include <cstdint>
 #include <limits>
 
-#include "hmann/dials.h"
+#include "hmann/resolved_params.h"
 #include "index/base/prefetch.h"
 #include "index/codes/encoder.h"
 #include "index/search/epsilon.h"
-#include "index/search/walk.h"
+#include "index/search/traversal.h"
 
 namespace hmann {
 
-/// What a quantised walk shares with its scorers: the query, the candidates and the
-/// nearest nodes so far.
+/// The state that a quantized traversal shares with its scorers: the query, the
+/// candidates and the nearest nodes so far.
 ///
-/// The pool is scratch->beam. It holds promoted nodes by their exact distance and the
-/// others by their estimate, until they are read.
+/// The pool is scratch->beam. It holds promoted nodes by their exact distance and other
+/// nodes by their estimate, until they are read.
 struct CandidatePool {
   const PlacedIndex* index = nullptr;
   const std::byte* query = nullptr;
   LayerScratch* scratch = nullptr;
-  WalkCounters* counters = nullptr;
-  Dials dials;
+  TraversalCounters* counters = nullptr;
+  ResolvedParams params;
   CodeQuery code_query;
   Beam results;           ///< the k nearest by their exact distance
-  DistanceKey limit = 0;  ///< of this round: larger keys are beyond epsilon
+  DistanceKey limit = 0;  ///< of this hop: larger keys are beyond epsilon
 
-  /// What L1 has found, which is in the beam, gives the first results.
-  void Open(const WalkStart& start) {
+  /// The candidates that L1 has found, which are in the beam, give the first results.
+  void Open(const TraversalStart& start) {
     index = &start.index;
     query = start.query;
     scratch = &start.scratch;
     counters = &start.counters;
-    dials = start.dials;
+    params = start.params;
     code_query.Prepare(*index->encoder, query);
-    scratch->batch.Reserve(std::size_t{dials.beam_width} * index->records.max_links);
+    scratch->batch.Reserve(std::size_t{params.beam_width} * index->records.max_links);
     scratch->batch.size = 0;
-    results.Reset(dials.k);
+    results.Reset(params.k);
     const Beam& found = start.results != nullptr ? start.results->beam : scratch->beam;
-    for (std::uint32_t i = 0; i < std::min(found.size(), dials.k); ++i)
+    for (std::uint32_t i = 0; i < std::min(found.size(), params.k); ++i)
       results.Insert(found.key(i), found.id(i));
     UpdateLimit();
   }
 
   void UpdateLimit() {
-    limit = EpsilonLimit{dials.epsilon, dials.k}.Limit(index->kernels, results);
+    limit = EpsilonLimit{params.epsilon, params.k}.Limit(index->kernels, results);
   }
 
   /// Nodes that do not match are no candidates: they would only crowd out those that do.
-  bool May(NodeId id) const { return dials.matches == nullptr || dials.matches->Has(id); }
+  bool May(NodeId id) const { return params.matches == nullptr || params.matches->Has(id); }
 
-  /// Estimates above it cannot enter the pool, or are beyond epsilon. An integer key may
-  /// round off up to 1.
+  /// Estimates above this cannot enter the pool or are beyond epsilon. An integer key may
+  /// be off by up to 1.
   float BoundDistance() const {
     const DistanceKey bound = std::min(scratch->beam.bound(), limit);
     const float slack =
@@ -61,7 +61,7 @@ struct CandidatePool {
                                     : index->kernels.ToDistance(bound) + slack;
   }
 
-  /// Offers the pool a candidate of slow memory that is not in it, and returns whether it
+  /// Offers the pool a candidate of slow memory that is not in it. Returns whether it
   /// entered.
   bool Offer(float estimate, NodeId id) {
     const DistanceKey key = index->kernels.ToKey(estimate);
@@ -69,16 +69,16 @@ struct CandidatePool {
            May(id) && scratch->beam.Insert(key, id);
   }
 
-  /// Adds a promoted node to the row batch, and fetches its row. The batch is empty
-  /// before a scorer begins, and after.
+  /// Adds a promoted node to the row batch and prefetches its row. The batch is empty
+  /// before and after a scorer runs.
   void Gather(NodeId id) {
     const std::byte* row = index->FastRow(id);
     PrefetchLines(row, PrefetchBytes(index->kernels));
     scratch->batch.Add(id, row);
   }
 
-  /// Scores what was gathered. The first `candidates` of it are met for the first time,
-  /// and enter. The keys stay until more is gathered.
+  /// Scores the gathered rows. The first `candidates` of them are new and enter the pool.
+  /// The keys stay valid until more is gathered.
   void ScoreGathered(std::uint32_t candidates) {
     RowBatch& batch = scratch->batch;
     batch.Score(index->kernels, query);

@@ -12,37 +12,37 @@
 namespace hmann {
 
 /// Scores nodes of slow memory by their codes, which lie in fast memory: the members of
-/// cells, and neighbours of what was read. A code is centred on the centroid of its node,
-/// so the distance of the query to the centroid is needed. It is computed once.
+/// cells, and the neighbors of nodes that were read. A code is centered on its node's
+/// centroid, so scoring needs the query's distance to the centroid. It is computed once.
 ///
-/// The visited set has all neighbours. It has a node of a cell only once that has entered
-/// the pool: another may come again as a neighbour.
+/// The visited set contains all neighbors met. It contains a cell's member only once that
+/// member has entered the pool; another member may appear again as a neighbor.
 class CellScorer {
  public:
-  /// Opens while the pool still holds all that L1 has found. These are the first
-  /// centroids that are met, and ScoreCells scores the cells of the nearest.
+  /// Opens while the pool still holds everything that L1 has found. These are the first
+  /// centroids met, and ScoreCells scores the cells of the nearest ones.
   void Open(const CandidatePool& pool) {
     const Beam& found = pool.scratch->beam;
-    cells_ = std::min(pool.dials.nprobe, found.size());
+    cells_ = std::min(pool.params.nprobe, found.size());
     places_.Clear();
     centroids_.clear();
     for (std::uint32_t i = 0; i < found.size(); ++i)
       MeetCentroid(found.id(i), pool.index->kernels.ToDistance(found.key(i)));
   }
 
-  /// Scores the members of these cells, whose codes lie side by side, the nearest cells
-  /// first, as long as some of them come into the pool: no further than kLeastCells and
-  /// twice the place of the last cell that had one, nor than where the cells so far list
-  /// kMostOfMean times the codes that so many list on average. Then the nodes that have
-  /// one of these centroids as second-nearest. `look(all)` is called while the pool's
-  /// best are known early: now and then, when its first half will hardly change, and with
-  /// `all` once only replicas are still to come.
+  /// Scores the members of these cells, whose codes are contiguous, nearest cells first.
+  /// It stops at kLeastCells plus twice the place of the last cell with a member that
+  /// entered the pool. It also stops once the cells so far list kMostOfMean times the
+  /// average number of codes of `nprobe` cells. Then it scores the nodes whose
+  /// second-nearest centroid is one of these. It calls `look(all)` early, while the
+  /// pool's best are mostly known: now and then, when its first half will hardly change,
+  /// and with `all` once only replicas remain.
   template <typename Look>
   void ScoreCells(CandidatePool& pool, const Look& look) {
     const Cells& cells = *pool.index->cells;
     const std::uint64_t most = kMostOfMean * cells.MeanCodes(cells_);
     std::uint64_t codes = 0;
-    // Three lookups behind each other: each is asked for some cells before the next.
+    // Three dependent lookups: each is prefetched some cells before the next.
     constexpr std::uint32_t kCodes = 4, kLists = 12, kCells = 24;
     std::uint32_t last = 0, next_look = kFirstLook;
     for (std::uint32_t i = 0; i < cells_ + kCells; ++i) {
@@ -68,10 +68,9 @@ class CellScorer {
     ScoreMet(pool, false);
   }
 
-  /// Scores the neighbours of `nodes` that are met for the first time; records[i] is the
-  /// record of nodes[i].
-  void ScoreNeighbours(CandidatePool& pool, std::span<const NodeId> nodes,
-                       std::span<const std::byte* const> records) {
+  /// Scores the neighbors of `nodes` that are new; records[i] is the record of nodes[i].
+  void ScoreNeighbors(CandidatePool& pool, std::span<const NodeId> nodes,
+                      std::span<const std::byte* const> records) {
     const PlacedIndex& index = *pool.index;
     RowBatch& batch = pool.scratch->batch;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -90,7 +89,8 @@ class CellScorer {
   /// Whether the cell of this promoted node was scored.
   bool HasScored(NodeId centroid) const { return places_.Find(centroid) < cells_; }
 
-  /// The estimated distance of `id`, less so many `errors`. The centroid of `id` was met.
+  /// The estimated distance of `id`, less `errors` times its error. The centroid of `id`
+  /// must have been met.
   float Lower(const CandidatePool& pool, NodeId id, float errors) const {
     const std::byte* code = pool.index->Code(id);
     const NodeId centroid = pool.index->cells->CentroidOf(id);
@@ -103,16 +103,17 @@ class CellScorer {
 
  private:
   static constexpr std::size_t kBatch = 64;
-  /// Of 1,000 cells, 2 to 5 times fewer codes are scored than all, and recall@10 falls by
-  /// 0.0006 at most (SIFT 0.9741 to 0.9735; others 0 to 0.0001): doc/tuning.md. Chosen on
-  /// these sets, of others a guess.
+  /// With 1,000 cells, 2 to 5 times fewer codes are scored than all, and recall@10 falls
+  /// by at most 0.0006 (SIFT 0.9741 to 0.9735; others 0 to 0.0001): doc/tuning.md. Chosen
+  /// on these data sets; for others it is a guess.
   static constexpr std::uint32_t kLeastCells = 32;
-  /// Of 1M SIFT vectors a fifth lie in lists of more than 100 codes, where the mean is 9,
-  /// and without this one query in ten scored 20 to 80 thousand: doc/tuning.md. Between
-  /// 0.7 and 4 SIFT is equally fast at equal recall; of other data a guess.
+  /// With 1M SIFT vectors, a fifth lie in lists of more than 100 codes, where the mean is
+  /// 9. Without this limit one query in ten scored 20 to 80 thousand codes:
+  /// doc/tuning.md. Between 0.7 and 4, SIFT is equally fast at equal recall; for other
+  /// data it is a guess.
   static constexpr std::uint64_t kMostOfMean = 2;
-  /// Fewer take less time than a read. Chosen, like the half of a round that is asked for
-  /// then, on one drive and SIFT: elsewhere a guess.
+  /// Fewer cells take less time than a read. Like the half of a hop that is requested
+  /// then, it was chosen on one drive and SIFT; elsewhere it is a guess.
   static constexpr std::uint32_t kFirstLook = 64;
 
   struct Centroid {
@@ -141,7 +142,7 @@ class CellScorer {
                   std::min<std::size_t>(end - begin, 16) * pool.index->code_bytes);
   }
 
-  /// Whether any came into the pool.
+  /// Returns whether any member entered the pool.
   bool ScoreMembers(CandidatePool& pool, Centroid centroid) {
     bool entered = false;
     const auto [first, end] = pool.index->cells->MembersOf(centroid.id);
@@ -161,13 +162,13 @@ class CellScorer {
     return entered;
   }
 
-  /// Scores promoted neighbours, which are in the row batch, and centroids that were not
-  /// met before in one go; then all of met_. These are neighbours or replicas. A replica
-  /// whose own cell was scored is known already.
-  void ScoreMet(CandidatePool& pool, bool are_neighbours) {
+  /// Scores the promoted neighbors in the row batch and the newly met centroids in one
+  /// go. Then it scores all of met_, which are neighbors or replicas. A replica whose own
+  /// cell was scored is known already.
+  void ScoreMet(CandidatePool& pool, bool are_neighbors) {
     const std::uint32_t promoted = pool.scratch->batch.size;
     const std::size_t centroids = centroids_.size();
-    FindCentroids(pool, are_neighbours ? 0 : cells_);
+    FindCentroids(pool, are_neighbors ? 0 : cells_);
     pool.ScoreGathered(promoted);
     const DistanceKey* key = pool.scratch->batch.keys.data() + promoted;
     for (std::size_t i = centroids; i < centroids_.size(); ++i)
@@ -185,17 +186,16 @@ class CellScorer {
       pool.code_query.Estimate(codes, centroid_distances, count, estimates, nullptr);
       const float bound = pool.BoundDistance();
       for (std::size_t i = 0; i < count; ++i) {
-        if (estimates[i] <= bound && pool.Offer(estimates[i], met[i].id) && !are_neighbours)
+        if (estimates[i] <= bound && pool.Offer(estimates[i], met[i].id) && !are_neighbors)
           pool.scratch->visited.Insert(met[i].id);
       }
     }
     met_.clear();
   }
 
-  /// From ids to places of their centroids' distances, through two lookups that each miss
-  /// the cache: all ids take the first, then all the second. Centroids that were not met
-  /// before go into the row batch; nodes whose centroid is one of the first `known` are
-  /// dropped.
+  /// Maps ids to places of their centroids' distances. This takes two lookups that each
+  /// miss the cache, so all ids do the first, then all do the second. Newly met centroids
+  /// go into the row batch. Nodes whose centroid is one of the first `known` are dropped.
   void FindCentroids(CandidatePool& pool, std::uint32_t known) {
     const PlacedIndex& index = *pool.index;
     for (Met& met : met_) {
@@ -219,8 +219,8 @@ class CellScorer {
     met_.resize(kept);
   }
 
-  std::vector<Centroid> centroids_;  ///< that were met
-  IdMap places_;                     ///< where each of them is in centroids_
+  std::vector<Centroid> centroids_;  ///< centroids met
+  IdMap places_;                     ///< position of each of them in centroids_
   std::uint32_t cells_ = 0;          ///< how many of the first have their cells scored
   std::vector<Met> met_;             ///< empty between calls
 };

@@ -8,8 +8,8 @@
 
 namespace hmann {
 
-/// A small number for each of a few ids: open addressing, sized by use, like VisitedSet.
-/// Keeps its memory between queries.
+/// Maps a few ids to small numbers: open addressing, sized by use, like VisitedSet. Keeps
+/// its memory between queries.
 class IdMap {
  public:
   static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
@@ -24,10 +24,10 @@ class IdMap {
 
   std::size_t size() const { return size_; }
 
-  /// kAbsent if `id` has none.
+  /// kAbsent if `id` has no number.
   std::uint32_t Find(std::uint32_t id) const {
     std::size_t slot = Home(id);
-    // Neither there nor empty: one branch, which is nearly always right (see
+    // Neither there nor empty: one branch, which is nearly always predicted right (see
     // VisitedSet::InsertNew).
     while (std::uint64_t{slots_[slot].id ^ id} * (slots_[slot].id ^ kNoNode) != 0) [[unlikely]]
       slot = (slot + 1) & (slots_.size() - 1);
@@ -43,7 +43,7 @@ class IdMap {
     ++size_;
   }
 
-  /// `id` must be there. Moves up whatever its place now hides.
+  /// `id` must be present. Moves up the entries that its empty slot would hide.
   void Erase(std::uint32_t id) {
     const std::size_t mask = slots_.size() - 1;
     std::size_t hole = Home(id);

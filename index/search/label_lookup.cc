@@ -12,19 +12,19 @@
 namespace hmann {
 namespace {
 
-/// What a damaged file makes of an order of labels, which is read where it lies.
+/// The error for a damaged label order, which is read in place.
 absl::Status Damaged(std::uint64_t entry) {
   return DataLoss("section label_order, entry ", entry,
                   ": does not lead to a node of its label: see hmann "
                   "verify");
 }
 
-/// From labels to ids; kNoNode: there is none.
+/// Maps labels to ids; kNoNode: no such label.
 class LabelLookup {
  public:
-  LabelLookup(const PlacedIndex& index, Driver& driver, Counters* counters,
+  LabelLookup(const PlacedIndex& index, Executor& executor, Counters* counters,
               const SearchLimits& limits)
-      : index_(index), driver_(driver), counters_(counters), limits_(limits) {}
+      : index_(index), executor_(executor), counters_(counters), limits_(limits) {}
 
   absl::Status Find(std::span<const std::uint64_t> labels, std::vector<NodeId>* ids) {
     ids->assign(labels.size(), kNoNode);
@@ -37,9 +37,9 @@ class LabelLookup {
   }
 
  private:
-  /// The first entry whose label is not below the one looked for is in [low, high].
+  /// The first entry whose label is not below the wanted label is in [low, high].
   struct Range {
-    std::size_t place;  ///< of the label looked for
+    std::size_t place;  ///< of the wanted label
     std::uint64_t low, high;
     std::uint64_t Middle() const { return low + (high - low) / 2; }
     void Narrow(bool is_below) { (is_below ? low : high) = Middle() + (is_below ? 1 : 0); }
@@ -51,7 +51,7 @@ class LabelLookup {
     return id;
   }
 
-  /// Between two marks, then in steps that each read one record for each label.
+  /// First between two marks, then in steps that each read one record per label.
   absl::Status FindOfUser(std::span<const std::uint64_t> labels, std::vector<NodeId>& ids) {
     const std::uint64_t n = index_.layers.n();
     const std::span<const std::uint64_t> marks = index_.label_marks;
@@ -79,13 +79,14 @@ class LabelLookup {
         }
       }
       ranges.resize(open);
-      HMANN_RETURN_IF_ERROR(driver_.Read({wanted, RecordPart::kLabel, narrow, counters_, limits_}));
+      HMANN_RETURN_IF_ERROR(
+          executor_.Read({wanted, RecordPart::kLabel, narrow, counters_, limits_}));
     }
     return absl::OkStatus();
   }
 
-  /// As far as labels of promoted nodes help. The node whose label is needed next, or
-  /// that was found; kNoNode: all labels are below the one looked for.
+  /// Narrows the range with labels of promoted nodes. Returns the node whose label is
+  /// needed next, or the node found; kNoNode: all labels are below the wanted one.
   absl::StatusOr<NodeId> NarrowInFastMemory(std::span<const std::uint64_t> labels,
                                             Range* range) const {
     while (true) {
@@ -98,14 +99,14 @@ class LabelLookup {
   }
 
   const PlacedIndex& index_;
-  Driver& driver_;
+  Executor& executor_;
   Counters* counters_;
   const SearchLimits& limits_;
 };
 
 }  // namespace
 
-absl::Status GetVectors(const PlacedIndex& index, Driver& driver,
+absl::Status GetVectors(const PlacedIndex& index, Executor& executor,
                         std::span<const std::uint64_t> labels, std::byte* vectors,
                         Counters* counters, const SearchLimits& limits) {
   if (index.label_order.empty()) {
@@ -114,9 +115,9 @@ absl::Status GetVectors(const PlacedIndex& index, Driver& driver,
         "its label: `hmann promote` writes the index anew, with one");
   }
   std::vector<NodeId> ids, slow;
-  HMANN_RETURN_IF_ERROR(LabelLookup(index, driver, counters, limits).Find(labels, &ids));
+  HMANN_RETURN_IF_ERROR(LabelLookup(index, executor, counters, limits).Find(labels, &ids));
   const std::size_t bytes = index.kernels.dim * SizeOf(index.kernels.dtype);
-  std::size_t wrong = labels.size();  // the first whose node has another label, or that has none
+  std::size_t wrong = labels.size();  // first label without a node of that label
   const auto take = [&](std::size_t i, std::uint64_t label, const std::byte* row) {
     if (label == labels[i]) {
       std::memcpy(vectors + i * bytes, row, bytes);
@@ -138,7 +139,7 @@ absl::Status GetVectors(const PlacedIndex& index, Driver& driver,
   const auto take_slow = [&](std::size_t i, const std::byte* record) {
     take(places[i], index.SlowLabel(record), record + index.records.row_offset);
   };
-  HMANN_RETURN_IF_ERROR(driver.Read({slow, RecordPart::kRecord, take_slow, counters, limits}));
+  HMANN_RETURN_IF_ERROR(executor.Read({slow, RecordPart::kRecord, take_slow, counters, limits}));
   if (wrong == labels.size()) return absl::OkStatus();
   if (index.label_bytes == 4 && ids[wrong] != kNoNode) return Damaged(labels[wrong]);
   return NotFound("label ", labels[wrong], ": no vector of the index has it");

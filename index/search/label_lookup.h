@@ -5,14 +5,14 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "index/search/driver.h"
+#include "index/search/executor.h"
 
 namespace hmann {
 
-/// Vectors by their labels: of dim components of the index's dtype each, in the order of
-/// `labels`, to `vectors`. All of them are looked for side by side, so that their reads
-/// of slow memory overlap. Errors: see Searcher::Get.
-absl::Status GetVectors(const PlacedIndex& index, Driver& driver,
+/// Reads vectors by their labels, in the order of `labels`, into `vectors`: dim
+/// components of the index's dtype each. It looks them up side by side, so that their
+/// reads of slow memory overlap. Errors: see Searcher::Get.
+absl::Status GetVectors(const PlacedIndex& index, Executor& executor,
                         std::span<const std::uint64_t> labels, std::byte* vectors,
                         Counters* counters, const SearchLimits& limits);
 

@@ -7,22 +7,22 @@
 #include <vector>
 
 #include "hmann/counters.h"
-#include "hmann/dials.h"
+#include "hmann/resolved_params.h"
 #include "index/search/cached_records.h"
 #include "index/search/migration.h"
-#include "index/search/multi_start_walk.h"
+#include "index/search/multi_start_traversal.h"
 #include "index/search/placed_index.h"
 #include "index/search/slow_memory.h"
 
 namespace hmann {
 
-/// Cached records, over what was migrated, over memory that is slow or emulated to be:
-/// PlainAccess with every layer that an index may have. Keeps its memory between queries;
-/// one per searching thread.
+/// PlainAccess with every layer that an index may have: cached records, then migrated
+/// records, then memory that is slow or emulated as slow. Keeps its memory between
+/// queries; one per searching thread.
 class LayeredAccess {
  public:
   static constexpr bool kWatchesL1 = true;
-  /// `shared`: lines outstanding of all that take turns in one thread.
+  /// `shared`: outstanding lines of all accesses that take turns in one thread.
   explicit LayeredAccess(const PlacedIndex& index, OutstandingLines* shared = nullptr)
       : index_(index),
         memory_(index.emulated, shared),
@@ -31,7 +31,7 @@ class LayeredAccess {
         cached_(index, fast_.size(), counts_) {}
   LayeredAccess(const LayeredAccess&) = delete;
 
-  /// A new query.
+  /// Starts a query.
   void Begin(Prefetch prefetch) {
     prefetch_ = prefetch;
     counts_ = Counters();
@@ -44,7 +44,7 @@ class LayeredAccess {
   }
   void Hint(NodeId id) { Fetch(id, RecordPart::kLinks); }
 
-  /// Waits for what AskAll(ids, part) asked for.
+  /// Waits for what AskAll(ids, part) requested.
   void Await(std::span<const NodeId> ids, RecordPart part) {
     const bool offer = cached_.Takes();
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -58,7 +58,7 @@ class LayeredAccess {
 
   /// See Migration.
   void Stepped(const Beam& beam, std::uint32_t window) { migration_.Stepped(beam, window); }
-  /// What this query had fetched ahead and found in the cache.
+  /// Adds what this query fetched ahead and found in the cache.
   void AddCounts(Counters& counters) const { counters += counts_; }
 
  private:

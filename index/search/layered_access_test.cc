@@ -1,4 +1,4 @@
-/// The layers between a walk and slow memory, each alone and all together.
+/// The layers between a traversal and slow memory, each alone and all together.
 #include "index/search/layered_access.h"
 
 #include <gtest/gtest.h>
@@ -16,21 +16,22 @@
 namespace hmann {
 namespace {
 
-/// Slower than any machine is busy: what it has fetched does not come during a test.
+/// So slow that even on a busy machine its fetches do not arrive during a test.
 constexpr EmulationSpec kNever{.latency_ns = 3'600'000'000'000, .lines = 4};
 
 bool Same(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-/// Of a record at `record`: the part that Ask brought.
+/// The part of the record at `record` that Ask fetched.
 std::span<const std::byte> PartOf(const PlacedIndex& index, NodeId id, RecordPart part,
                                   const std::byte* record) {
   const RecordExtent extent = index.Extent(id, part);
   return {record + extent.offset, extent.bytes};
 }
 
-/// What is below the layers: an index of random links, and a beam of what L1 found.
+/// Everything below the layers: an index of random links, and a beam of candidates from
+/// L1.
 class AccessLayers : public testing::Test {
  protected:
   AccessLayers() : index_({.n = 2000, .n1 = 300, .m = 8, .dim = 60}), placed_(index_.placed()) {}
@@ -42,7 +43,7 @@ class AccessLayers : public testing::Test {
       beam.Insert(static_cast<DistanceKey>(i), nearest_first[i]);
     return beam;
   }
-  /// What the links of a promoted node lead to, and L1 does not have.
+  /// The nodes that the links of a promoted node lead to and that L1 does not have.
   std::vector<NodeId> RowsBehind(NodeId id) const {
     std::vector<NodeId> rows;
     const NodeId* links = placed_.Links(id, placed_.Record(id));
@@ -114,7 +115,7 @@ TEST_F(AccessLayers, MigrationFetchesLinksOfTheNearestAndThenWhatTheFirstLinksTo
   SlowMemory memory(nullptr);
   Migration migration(placed_, memory, counts_);
   const Beam beam = Found({10, 20, 30, 40, 50, 60, 70, 80, 90, 100});
-  migration.Begin(Prefetch::kRound);
+  migration.Begin(Prefetch::kHop);
   migration.Stepped(beam, 100);
   EXPECT_EQ(counts_.migrated, 0u) << "nobody wants it";
   migration.Begin(Prefetch::kAhead);
@@ -209,7 +210,7 @@ TEST_F(AccessLayers, MigrationFindsWhatHelpersHaveCopied) {
   EXPECT_EQ(helpers.spaces(), 0u);
 }
 
-/// Whatever layers there are, a record is what PlainAccess gives.
+/// With any combination of layers, a record equals that of PlainAccess.
 TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
   EmulatedBus soon({.latency_ns = 100}, 1, TickClock().Now());
   MigrationHelpers helpers(1, &soon);
@@ -224,7 +225,7 @@ TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
       LayeredAccess access(placed_);
       Counters counts;
       for (const Prefetch prefetch :
-           {Prefetch::kOff, Prefetch::kRound, Prefetch::kAhead, Prefetch::kHelper}) {
+           {Prefetch::kOff, Prefetch::kHop, Prefetch::kAhead, Prefetch::kHelper}) {
         access.Begin(prefetch);
         for (std::uint64_t draw = 0; draw < 2000; ++draw) {
           access.Stepped(Found({static_cast<NodeId>(RandomBelow(1, draw, placed_.n1()))}), 1);

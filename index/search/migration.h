@@ -7,7 +7,7 @@
 #include <span>
 
 #include "hmann/counters.h"
-#include "hmann/dials.h"
+#include "hmann/resolved_params.h"
 #include "index/graph/beam.h"
 #include "index/graph/visited.h"
 #include "index/search/migration_helpers.h"
@@ -16,13 +16,13 @@
 
 namespace hmann {
 
-/// The migration layer: fetches ahead what L0 will probably begin with, while L1 is
-/// searched, into the CPU's cache or, with helper threads, into a migration space. No
-/// part of a record twice, at most kMostBytes a query, never while demand would have to
-/// wait for it.
+/// The migration layer. While L1 is searched, it fetches ahead the records that L0 will
+/// probably need first, into the CPU's cache or, with helper threads, into a migration
+/// space. It fetches no part of a record twice, at most kMostBytes a query, and never
+/// when demand would have to wait for it.
 class Migration {
  public:
-  /// Counts migrated, migrated_used and migrated_late. All must outlive it.
+  /// Counts migrated, migrated_used and migrated_late. All arguments must outlive it.
   Migration(const PlacedIndex& index, SlowMemory& memory, Counters& counts)
       : index_(index), memory_(memory), counts_(counts) {}
   ~Migration() {
@@ -30,7 +30,7 @@ class Migration {
   }
   Migration(const Migration&) = delete;
 
-  /// A new query. kAhead and kHelper fetch ahead, the latter through the index's helpers
+  /// Starts a query. kAhead and kHelper fetch ahead, kHelper through the index's helpers
   /// if it has any.
   void Begin(Prefetch prefetch) {
     by_helpers_ = prefetch == Prefetch::kHelper && index_.helpers != nullptr;
@@ -45,8 +45,9 @@ class Migration {
     index_.helpers->Wake();
   }
 
-  /// L1's beam has changed: fetches ahead the L0 links of its first `window` candidates,
-  /// nearest first, and once they are here, the rows that those of the nearest lead to.
+  /// L1's beam has changed. Fetches ahead the L0 links of its first `window` candidates,
+  /// nearest first. Once the nearest candidate's links are here, it fetches the rows that
+  /// they lead to.
   void Stepped(const Beam& beam, std::uint32_t window) {
     const std::uint32_t looked_at = std::min({window, window_, beam.size()});
     for (std::uint32_t i = 0; i < looked_at; ++i) {
@@ -54,7 +55,7 @@ class Migration {
       const std::byte* record = Arrived(candidate, RecordPart::kLinks);
       if (record == nullptr && !FetchAhead(candidate, RecordPart::kLinks)) return;
       if (record == nullptr || i > 0 || candidate == followed_)
-        continue;  // rows are dear: the nearest candidate's alone
+        continue;  // rows are expensive: only the nearest candidate's
       const NodeId* links = index_.Links(candidate, record);
       for (std::uint32_t l = 0; l < index_.records.max_links && links[l] < index_.layers.n(); ++l) {
         if (links[l] >= index_.n1() && !FetchAhead(links[l], RecordPart::kRow)) return;
@@ -66,7 +67,7 @@ class Migration {
   /// The record, if helpers have copied it; else nullptr.
   const std::byte* Find(NodeId id) const { return by_helpers_ ? space_->Find(id) : nullptr; }
 
-  /// The part is wanted now.
+  /// Counts a use: the part is wanted now.
   void CountUse(NodeId id, RecordPart part) {
     if (part == RecordPart::kLabel || !ahead_.Contains(Key(id, part)) ||
         !used_.Insert(Key(id, part)))
@@ -97,7 +98,7 @@ class Migration {
     return true;
   }
 
-  /// The record, if the part of it was fetched ahead and is here; else nullptr.
+  /// The record, if the part was fetched ahead and is here; else nullptr.
   const std::byte* Arrived(NodeId id, RecordPart part) const {
     if (!ahead_.Contains(Key(id, part))) return nullptr;
     if (by_helpers_) return space_->Find(id);
@@ -108,12 +109,12 @@ class Migration {
   SlowMemory& memory_;
   Counters& counts_;
   std::optional<MigrationSpace>
-      space_;  ///< known to the helpers from the first query on that asks for them
+      space_;  ///< known to the helpers from the first query that uses them
   bool by_helpers_ = false;
-  std::uint32_t window_ = 0;   ///< candidates of L1 that are looked at after each of its steps
-  NodeId followed_ = kNoNode;  ///< the nearest candidate, once its rows were fetched ahead
+  std::uint32_t window_ = 0;   ///< candidates of L1 to examine after each of its steps
+  NodeId followed_ = kNoNode;  ///< nearest candidate, once its rows were fetched ahead
   std::uint64_t bytes_ = 0;
-  VisitedSet ahead_, used_;  ///< keys: what was fetched ahead, and what of it was wanted since
+  VisitedSet ahead_, used_;  ///< keys: fetched ahead, and of these used
 };
 
 }  // namespace hmann

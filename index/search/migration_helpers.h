@@ -16,26 +16,26 @@ namespace hmann {
 struct PlacedIndex;
 
 /// The migration space of one searcher (section 6 of doc/paper.md): whole records of slow
-/// memory, copied ahead by a helper thread. The searcher posts ids, nearest first; a
-/// record is used once its copy is complete and otherwise read from slow memory: nobody
-/// waits.
+/// memory, copied ahead by a helper thread. The searcher posts ids, nearest first. It
+/// uses a record once its copy is complete, and otherwise reads it from slow memory.
+/// Neither side waits.
 ///
 /// Thread safety: one searcher (Begin, Post, Find) and one helper (CopyOne).
 class MigrationSpace {
  public:
-  /// Posts of a query that it takes at most.
+  /// The maximum number of posts per query.
   static constexpr std::uint32_t kSlots = 512;
-  /// Of a space, where the records are of `index`.
+  /// Bytes of a space for records of `index`.
   static std::uint64_t Bytes(const PlacedIndex& index);
 
   explicit MigrationSpace(const PlacedIndex& index);
 
-  /// A new query: what was posted and copied before is forgotten.
+  /// Starts a query: forgets what was posted and copied before.
   void Begin();
-  /// Asks for a copy of the record; false when the space is full or `id` was posted
+  /// Requests a copy of the record; false when the space is full or `id` was posted
   /// before.
   bool Post(NodeId id);
-  /// The copy of a record that was posted, nullptr while it is not complete.
+  /// The copy of a posted record; nullptr while it is not complete.
   const std::byte* Find(NodeId id) const;
 
   /// Helper's side: makes the next copy that is still wanted; false when there is none.
@@ -53,9 +53,9 @@ class MigrationSpace {
   std::vector<Slot> slots_;  ///< post number p uses slot p % kSlots
   std::vector<std::byte> bytes_;
   std::atomic<std::uint64_t> posted_{0};  ///< posts so far
-  std::atomic<std::uint64_t> copied_{0};  ///< posts that the helper is done with
+  std::atomic<std::uint64_t> copied_{0};  ///< posts that the helper has handled
   std::atomic<std::uint64_t> first_{
-      0};        ///< first post of the present query; older ones are not worth copying
+      0};        ///< first post of the current query; older ones need no copy
   IdMap posts_;  ///< id to post number - first
 };
 
@@ -63,19 +63,20 @@ class MigrationSpace {
 /// sleep when none does.
 class MigrationHelpers {
  public:
-  /// `threads`: at least 1. `emulated`: of the slow tier, whose latency the helpers wait
-  /// for as everybody; else nullptr.
+  /// `threads`: at least 1. `emulated`: the bus of an emulated slow tier, whose latency
+  /// the helpers also wait for; else nullptr.
   MigrationHelpers(int threads, EmulatedBus* emulated);
   ~MigrationHelpers();
   MigrationHelpers(const MigrationHelpers&) = delete;
 
-  /// A searcher comes and goes; each belongs to the helper that has the fewest.
+  /// Registers a searcher's space with the helper that has the fewest; Remove unregisters
+  /// it.
   void Add(MigrationSpace* space);
   void Remove(MigrationSpace* space);
   int threads() const { return static_cast<int>(queues_.size()); }
-  /// Those of the searchers that are here now.
+  /// The number of spaces registered now.
   std::size_t spaces();
-  /// A search begins: its helper should be awake.
+  /// A search begins, so its helper should be awake.
   void Wake() { asleep_.load(std::memory_order_relaxed) > 0 ? Call() : void(); }
 
  private:
@@ -88,7 +89,7 @@ class MigrationHelpers {
 
   std::vector<Queue> queues_;
   std::atomic<int> asleep_{0};           ///< threads
-  std::atomic<std::uint32_t> calls_{0};  ///< what those wait for who are asleep
+  std::atomic<std::uint32_t> calls_{0};  ///< sleeping threads wait for it to change
   std::atomic<bool> stop_{false};
   std::vector<std::thread> threads_;
 };

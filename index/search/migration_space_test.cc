@@ -1,5 +1,5 @@
-/// The migration space: beside a plain model, and with searchers and helpers that run at
-/// once.
+/// The migration space: compared with a simple model, and with searchers and helpers that
+/// run concurrently.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ bool IsRecord(const PlacedIndex& index, NodeId id, const std::byte* copy) {
   return std::equal(copy, copy + index.records.RecordBytes(id), index.Record(id));
 }
 
-/// The same space, written plainly: a list of all posts that there ever were.
+/// A simple model of the space: a list of all posts ever made.
 class Model {
  public:
   enum class Answer { kTaken, kDuplicate, kQueryIsFull, kHelperIsBehind };
@@ -49,7 +49,7 @@ class Model {
     ++passed_;
     return true;
   }
-  /// What the present query posted, and whether the helper has come past it.
+  /// The posts of the current query, and whether the helper has passed each.
   std::map<NodeId, bool> Live() const {
     std::map<NodeId, bool> live;
     for (std::size_t post = first_; post < posts_.size(); ++post)
@@ -62,14 +62,14 @@ class Model {
   std::size_t first_ = 0, passed_ = 0;
 };
 
-/// What the sequences have met, so that none of it goes untested.
+/// The cases that the sequences have covered, so that none goes untested.
 struct Met {
   int taken = 0, duplicates = 0, full = 0, behind = 0, found = 0, not_yet = 0,
       of_earlier_queries = 0;
 };
 
-/// Looks for every node: only live copies are found, whole, inside of what the space may
-/// hold, and no two of them share a byte.
+/// Looks for every node. Only live copies may be found, complete and inside the space,
+/// and no two may share a byte.
 void CheckCopies(const PlacedIndex& index, const MigrationSpace& space, const Model& model,
                  Met& met) {
   const std::map<NodeId, bool> live = model.Live();
@@ -94,7 +94,7 @@ void CheckCopies(const PlacedIndex& index, const MigrationSpace& space, const Mo
   }
 }
 
-/// A random sequence. Its seed says how many nodes it is about, how eager the helper is
+/// A random sequence. Its seed determines the number of nodes, how eager the helper is
 /// and how long a query lasts.
 void CompareWithModel(const RandomIndex& index, std::uint64_t seed, Met& met) {
   const PlacedIndex& placed = index.placed();
@@ -152,20 +152,20 @@ TEST(MigrationSpace, EqualsAPlainModelWithUserLabels) {
   CompareWithModelOn({.n = 700, .n1 = 100, .m = 5, .dim = 33, .user_labels = true});
 }
 
-/// One searcher: rounds of posts among which it looks for what it has posted.
+/// One searcher: hops of posts, between which it looks for what it has posted.
 class Rounds {
  public:
   Rounds(const PlacedIndex& index, MigrationHelpers& helpers, std::uint64_t seed)
       : index_(index), helpers_(helpers), seed_(seed) {}
 
   void Run() {
-    for (int round = 0; round < kRounds && !testing::Test::HasFatalFailure(); ++round) {
-      // A searcher that goes takes its space from under a helper that may be busy in it.
-      if (round % 25 == 0) {
+    for (int hop = 0; hop < kRounds && !testing::Test::HasFatalFailure(); ++hop) {
+      // A departing searcher removes its space while a helper may be using it.
+      if (hop % 25 == 0) {
         if (space_.has_value()) helpers_.Remove(&*space_);
         helpers_.Add(&space_.emplace(index_));
       }
-      OneQuery(round % 2 == 0);
+      OneQuery(hop % 2 == 0);
     }
     helpers_.Remove(&*space_);
   }
@@ -182,8 +182,8 @@ class Rounds {
     ASSERT_TRUE(IsRecord(index_, id, copy)) << "node " << id;
   }
 
-  /// `to_the_end`: until all copies are there; otherwise the next query begins while the
-  /// helper is at work.
+  /// `to_the_end`: waits until all copies are complete; otherwise the next query begins
+  /// while the helper is at work.
   void OneQuery(bool to_the_end) {
     space_->Begin();
     helpers_.Wake();

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "hmann/distance.h"
-#include "hmann/search_options.h"
+#include "hmann/search_params.h"
 #include "hmann/tier.h"
 #include "index/codes/encoder.h"
-#include "index/codes/scalar_quantiser.h"
+#include "index/codes/scalar_quantizer.h"
 #include "index/format/layout.h"
 #include "index/graph/cells.h"
 #include "index/graph/layer_search.h"
@@ -22,53 +22,55 @@ namespace hmann {
 
 class MigrationHelpers;
 
-/// What a walk reads of a record at a step. kRecord: all of an unpromoted node's.
+/// The part of a record that a traversal reads at a step. kRecord: an unpromoted node's
+/// whole record.
 enum class RecordPart : std::uint8_t { kLinks, kRow, kLabel, kRowAndLinks, kRecord };
 
-/// Bytes of a record, from its start.
+/// A byte range within a record.
 struct RecordExtent {
   std::uint32_t offset = 0;
   std::uint32_t bytes = 0;
 };
 
-/// An index as the walks see it: where each structure lies, whatever tier holds it. Not
+/// An index as the traversals see it: the location of each structure, on any tier. Not
 /// owned; immutable.
 struct PlacedIndex {
   Kernels kernels;
   Layers layers;
-  std::vector<LayerView> upper;            ///< [i] is layer i + 1; all share the promoted vectors
+  std::vector<LayerView> upper;            ///< [i]: layer i + 1; promoted vectors shared
   const std::byte* fast_labels = nullptr;  ///< n1 x label_bytes
   std::uint32_t label_bytes = 4;
-  /// Ids by label and, of user labels, every kLabelsPerMark-th label; mapped files, which
-  /// nobody has compared with their checksums. Empty: the index has none.
+  /// Ids by label and, for user labels, every kLabelsPerMark-th label. These are mapped
+  /// files that have not been compared with their checksums. Empty: the index has none.
   std::span<const NodeId> label_order;
   std::span<const std::uint64_t> label_marks;
   const Encoder* encoder = nullptr;  ///< nullptr: the index has no codes
   const std::byte* codes = nullptr;  ///< (n - n1) x code_bytes, in fast memory
   std::uint32_t code_bytes = 0;
-  const Cells* cells = nullptr;  ///< like `codes`, nullptr where `encoder` is
-  /// This index as a walk sees it that goes by codes of scalar quantisation: its kernels
-  /// and rows are theirs, and rows of all nodes lie one after the other where others have
-  /// those of promoted nodes. nullptr: there are none. Not owned.
+  const Cells* cells = nullptr;  ///< nullptr where `encoder` is
+  /// This index as seen by a traversal that uses codes of scalar quantization. Its
+  /// kernels and rows are those of the codes. The rows of all nodes are contiguous, where
+  /// other views have the rows of promoted nodes. nullptr: there is no such view. Not
+  /// owned.
   const PlacedIndex* coded = nullptr;
-  const ScalarQuantiser* quantiser = nullptr;  ///< of such a view; else nullptr
+  const ScalarQuantizer* quantizer = nullptr;  ///< of such a view; else nullptr
   RecordLayout records;                        ///< of L0
-  const std::byte* l0 = nullptr;    ///< L0's records on an addressable tier; else nullptr, and
+  const std::byte* l0 = nullptr;    ///< L0's records on an addressable tier; else nullptr
   const Region* blocks = nullptr;   ///< the region of a block tier that holds them
-  EmulatedBus* emulated = nullptr;  ///< of an emulated tier: who must be told of every touch of l0
+  EmulatedBus* emulated = nullptr;  ///< of an emulated tier: sees each access to l0
   BlockCache* cache =
-      nullptr;  ///< of slow records: by record on an addressable tier, by block on a block tier
-  MigrationHelpers* helpers = nullptr;  ///< threads that copy ahead, for Prefetch::kHelper
-  bool far = false;  ///< l0 is farther than DRAM: worth fetching from while L1 is searched
-  std::uint64_t migration_bytes = 0;  ///< buffers of a searcher for reads from a block tier
+      nullptr;  ///< of slow records: by record if addressable, by block on a block tier
+  MigrationHelpers* helpers = nullptr;  ///< copy ahead, for Prefetch::kHelper
+  bool far = false;                     ///< l0 is farther than DRAM: worth prefetching during L1
+  std::uint64_t migration_bytes = 0;    ///< a searcher's buffers for block-tier reads
 
   NodeId n1() const { return layers.n1(); }
-  /// Ids below it have their rows in fast memory.
-  NodeId fast_rows() const { return quantiser != nullptr ? layers.n() : n1(); }
-  /// Of the walk's nodes, as many as a search for k keeps: of codes more, to be ranked by
-  /// their exact distances. Four times is a guess.
+  /// Ids below this have their rows in fast memory.
+  NodeId fast_rows() const { return quantizer != nullptr ? layers.n() : n1(); }
+  /// How many of a traversal's nodes a search for k keeps. With codes it keeps more, to
+  /// be ranked by their exact distances. Four times is a guess.
   std::uint32_t KeptFor(std::uint32_t k) const { return coded != nullptr ? 4 * k : k; }
-  /// What the dials of a search here depend on: the one place that says so.
+  /// What the parameters of a search here depend on: the one place that defines it.
   SearchContext Context() const {
     return {.n = layers.n(),
             .n1 = n1(),
@@ -76,21 +78,21 @@ struct PlacedIndex {
             .block_tier = blocks != nullptr,
             .far = far,
             .has_ratios = kernels.metric != Metric::kInnerProduct,
-            .scalar_bits = coded != nullptr ? coded->quantiser->bits() : 0,
+            .scalar_bits = coded != nullptr ? coded->quantizer->bits() : 0,
             .has_helpers = helpers != nullptr};
   }
   const std::byte* Code(NodeId id) const {
     return codes + static_cast<std::size_t>(id - n1()) * code_bytes;
   }
-  /// Of an id below fast_rows().
+  /// The row of an id below fast_rows().
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }
-  /// Of the longest record: that of an unpromoted node.
+  /// Bytes of the longest record: that of an unpromoted node.
   std::uint32_t MostRecordBytes() const {
     return std::max(records.regions[0].record_bytes, records.regions[1].record_bytes);
   }
   const std::byte* Record(NodeId id) const { return l0 + records.Offset(id); }
-  /// Links of `id` within its record: padded with kNoNode to records.max_links. A link >=
-  /// n ends the list too: it stands in a corrupt file only.
+  /// Links of `id` within its record, padded with kNoNode to records.max_links. A link >=
+  /// n, which only a corrupt file has, also ends the list.
   const NodeId* Links(NodeId id, const std::byte* record) const {
     return reinterpret_cast<const NodeId*>(record + records.LinksOffset(id));
   }
@@ -120,7 +122,7 @@ struct PlacedIndex {
   std::uint64_t FastLabel(NodeId id) const {
     return ReadLabel(fast_labels + static_cast<std::size_t>(id) * label_bytes);
   }
-  /// Label within the record of a node that is not.
+  /// Label of an unpromoted node, from its record.
   std::uint64_t SlowLabel(const std::byte* record) const {
     return ReadLabel(record + records.label_offset);
   }

@@ -5,68 +5,67 @@
 #include <map>
 #include <numeric>
 
-#include "hmann/dial_table.h"
+#include "hmann/param_table.h"
 #include "index/search/testing/random_index.h"
 
 namespace hmann {
 namespace {
 
-const std::vector<SearchOptions>& EveryWalk() {
-  static const std::vector<SearchOptions> options = {
-      {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .walk = WalkKind::kBestFirst, .beam_width = 3},
-      {.k = 10, .ef_l1 = 12, .ef_l0 = 60, .walk = WalkKind::kBestFirst, .epsilon = 0.3f},
-      {.k = 10, .ef_l1 = 12, .walk = WalkKind::kUpper},
-      {.k = 10, .ef_l1 = 20, .ef_l0 = 3, .walk = WalkKind::kMultiStart},
+const std::vector<SearchParams>& EveryMode() {
+  static const std::vector<SearchParams> options = {
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .mode = SearchMode::kGraph, .beam_width = 3},
+      {.k = 10, .ef_l1 = 12, .ef_l0 = 60, .mode = SearchMode::kGraph, .epsilon = 0.3f},
+      {.k = 10, .ef_l1 = 12, .mode = SearchMode::kUpper},
+      {.k = 10, .ef_l1 = 20, .ef_l0 = 3, .mode = SearchMode::kMultiStart},
       {.k = 10,
        .ef_l1 = 12,
        .ef_l0 = 40,
-       .walk = WalkKind::kQuantised,
+       .mode = SearchMode::kQuantized,
        .nprobe = 0,
        .beam_width = 4},
       {.k = 10,
        .ef_l1 = 12,
        .ef_l0 = 0,
-       .walk = WalkKind::kQuantised,
+       .mode = SearchMode::kQuantized,
        .nprobe = 20,
        .beam_width = 4},
-      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kMultiStart},
-      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .walk = WalkKind::kBestFirst},
+      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .mode = SearchMode::kMultiStart},
+      {.k = 300, .ef_l1 = 3, .ef_l0 = 2, .mode = SearchMode::kGraph},
   };
   return options;
 }
 
-std::vector<std::pair<std::uint64_t, float>> Pairs(const std::vector<Neighbour>& nearest) {
+std::vector<std::pair<std::uint64_t, float>> Pairs(const std::vector<Neighbor>& nearest) {
   std::vector<std::pair<std::uint64_t, float>> pairs;
-  for (const Neighbour& neighbour : nearest)
-    pairs.emplace_back(neighbour.label, neighbour.distance);
+  for (const Neighbor& neighbor : nearest) pairs.emplace_back(neighbor.label, neighbor.distance);
   return pairs;
 }
 
-/// Knows nothing but the face of a walk: it hands out copies of records that die after
-/// each Absorb.
-class CopyingDriver {
+/// Uses only the interface of a traversal: it passes copies of records that are destroyed
+/// after each Absorb.
+class CopyingExecutor {
  public:
-  explicit CopyingDriver(const PlacedIndex& index)
+  explicit CopyingExecutor(const PlacedIndex& index)
       : index_(index), without_l0_(index), query_(without_l0_) {
     without_l0_.l0 = nullptr;
   }
 
   Query& query() { return query_; }
 
-  /// Up to `steps` of them.
+  /// Runs at most `steps` steps.
   void Run(std::uint64_t steps = ~std::uint64_t{0}) {
     for (; steps > 0 && !query_.Done(); --steps) {
-      query_.Visit([this](auto& walk) {
+      query_.Visit([this](auto& traversal) {
         std::vector<std::vector<std::byte>> copies;
         std::vector<const std::byte*> pointers;
-        for (const NodeId id : walk.Wanted()) {
+        for (const NodeId id : traversal.Wanted()) {
           ASSERT_LT(id, index_.layers.n());
           const std::byte* record = index_.Record(id);
           copies.emplace_back(record, record + index_.records.RecordBytes(id));
         }
         for (const std::vector<std::byte>& copy : copies) pointers.push_back(copy.data());
-        walk.Absorb(pointers);
-        if (walk.Done()) query_.Next();
+        traversal.Absorb(pointers);
+        if (traversal.Done()) query_.Next();
       });
     }
   }
@@ -79,18 +78,18 @@ class CopyingDriver {
 
 TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
   const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7, .bits = 2});
-  CopyingDriver copying(index.placed());
-  AskedDriver driver(index.placed());
-  for (const SearchOptions& options : EveryWalk()) {
+  CopyingExecutor copying(index.placed());
+  ParamsExecutor executor(index.placed());
+  for (const SearchParams& options : EveryMode()) {
     for (std::uint64_t number = 0; number < 10; ++number) {
-      SCOPED_TRACE(absl::StrCat("walk ", static_cast<int>(*options.walk), ", ef_l0 ",
+      SCOPED_TRACE(absl::StrCat("traversal ", static_cast<int>(*options.mode), ", ef_l0 ",
                                 options.ef_l0.value_or(0), ", query ", number));
       const std::vector<std::byte> vector = index.Query(number);
-      std::vector<Neighbour> expected;
+      std::vector<Neighbor> expected;
       Counters counted;
-      ASSERT_TRUE(driver.Search(vector.data(), options, &expected, &counted, {}).ok());
-      const Dials dials = *options.Resolve(index.placed().Context());
-      ASSERT_TRUE(copying.query().Open(vector.data(), dials, true).ok());
+      ASSERT_TRUE(executor.Search(vector.data(), options, &expected, &counted, {}).ok());
+      const ResolvedParams params = *options.Resolve(index.placed().Context());
+      ASSERT_TRUE(copying.query().Open(vector.data(), params, true).ok());
       copying.Run();
       Answer answer;
       copying.query().TakeAnswer(&answer);
@@ -106,24 +105,24 @@ TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
 
 TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
   const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7});
-  const SearchOptions options{.k = 10, .ef_l1 = 30, .ef_l0 = 2, .walk = WalkKind::kMultiStart};
-  const Dials dials = *options.Resolve(index.placed().Context());
+  const SearchParams options{.k = 10, .ef_l1 = 30, .ef_l0 = 2, .mode = SearchMode::kMultiStart};
+  const ResolvedParams params = *options.Resolve(index.placed().Context());
   const std::vector<std::byte> vector = index.Query(1);
   std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, float>>> answers;
   for (const std::uint32_t threads : {1u, 2u, 7u, 64u}) {
     Query query(index.placed());
-    ASSERT_TRUE(query.Open(vector.data(), dials, true, threads).ok());
+    ASSERT_TRUE(query.Open(vector.data(), params, true, threads).ok());
     std::vector<const std::byte*> records;
-    const auto run = [&](auto& walk) {
-      while (!walk.Done()) {
+    const auto run = [&](auto& traversal) {
+      while (!traversal.Done()) {
         records.clear();
-        for (const NodeId id : walk.Wanted()) records.push_back(index.placed().Record(id));
-        walk.Absorb(records);
+        for (const NodeId id : traversal.Wanted()) records.push_back(index.placed().Record(id));
+        traversal.Absorb(records);
       }
     };
     while (!query.Done()) {
       if (query.Parts().empty()) query.Visit(run);
-      for (MultiStartWalk& part : query.Parts()) run(part);
+      for (MultiStartTraversal& part : query.Parts()) run(part);
       query.Next();
     }
     Answer answer;
@@ -134,22 +133,22 @@ TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
   EXPECT_EQ(answers[1].size(), 10u);
 }
 
-/// Cut short after any number of steps, a query answers with what it has whose records
-/// are there, nearest first, by exact distances.
+/// Cut short after any number of steps, a query answers with the results whose records
+/// are available, nearest first, by exact distances.
 TEST(Query, CutShortItAnswersWithWhatItHas) {
   const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7, .bits = 2});
   const PlacedIndex& placed = index.placed();
   std::map<std::uint64_t, NodeId> id_of;
   for (NodeId id = 0; id < placed.layers.n(); ++id) id_of[index.Label(id)] = id;
-  for (const SearchOptions& options : EveryWalk()) {
-    const Dials dials = *options.Resolve(placed.Context());
+  for (const SearchParams& options : EveryMode()) {
+    const ResolvedParams params = *options.Resolve(placed.Context());
     const std::vector<std::byte> vector = index.Query(3);
     for (const NodeId odd : {0u, 1u}) {
-      const auto has_record = [odd](NodeId id) { return id % 2 >= odd; };  // all, or the odd ones
+      const auto has_record = [odd](NodeId id) { return id % 2 >= odd; };  // all, or odd ones
       std::size_t cut = 0;
       for (std::uint64_t steps = 0; steps < 60; ++steps) {
-        CopyingDriver copying(placed);
-        ASSERT_TRUE(copying.query().Open(vector.data(), dials, false).ok());
+        CopyingExecutor copying(placed);
+        ASSERT_TRUE(copying.query().Open(vector.data(), params, false).ok());
         copying.Run(steps);
         const bool was_cut = copying.query().CutShort(has_record);
         copying.Run();
@@ -159,13 +158,13 @@ TEST(Query, CutShortItAnswersWithWhatItHas) {
         if (!was_cut) continue;
         ++cut;
         EXPECT_GE(answer.nearest.size(), 1u);
-        EXPECT_LE(answer.nearest.size(), dials.k);
+        EXPECT_LE(answer.nearest.size(), params.k);
         float before = 0;
-        for (const Neighbour& neighbour : answer.nearest) {
-          const NodeId id = id_of.at(neighbour.label);
+        for (const Neighbor& neighbor : answer.nearest) {
+          const NodeId id = id_of.at(neighbor.label);
           EXPECT_TRUE(id < placed.n1() || has_record(id));
-          EXPECT_GE(neighbour.distance, before);
-          before = neighbour.distance;
+          EXPECT_GE(neighbor.distance, before);
+          before = neighbor.distance;
         }
       }
       EXPECT_GT(cut, 5u);
@@ -173,16 +172,16 @@ TEST(Query, CutShortItAnswersWithWhatItHas) {
   }
 }
 
-/// A walk that is nowhere in the engine: it reads every record and is always right. A
-/// file with such a class and a place in the list of BasicQuery is all that a query
-/// needs; what a user needs besides is its name (WalkKind, DialTable, search.proto).
-class ScanWalk {
+/// A traversal that does not exist in the engine: it reads every record and is always
+/// right. A query needs only a file with such a class and a place in the list of
+/// BasicQuery. A user also needs its name (SearchMode, ParamTable, search.proto).
+class ScanTraversal {
  public:
   static constexpr bool kLeavesBeam = false;
 
-  void Open(const WalkStart& start) {
+  void Open(const TraversalStart& start) {
     start_.emplace(start);
-    found_.Reset(start.dials.k);
+    found_.Reset(start.params.k);
     next_ = start.index.n1();
     for (NodeId id = 0; id < next_; ++id) Score(id, start.index.FastRow(id));
     Want();
@@ -201,7 +200,7 @@ class ScanWalk {
   void ForResults(const Add& add) const {
     add(found_);
   }
-  void Finish(WalkCounters&) const {}
+  void Finish(TraversalCounters&) const {}
 
  private:
   void Score(NodeId id, const std::byte* row) {
@@ -214,7 +213,7 @@ class ScanWalk {
     next_ += static_cast<NodeId>(wanted_.size());
   }
 
-  std::optional<WalkStart> start_;
+  std::optional<TraversalStart> start_;
   Beam found_;
   NodeId next_ = 0;
   std::vector<NodeId> wanted_;
@@ -223,34 +222,35 @@ class ScanWalk {
 TEST(Query, ANewWalkIsAClassAndAPlaceInTheList) {
   const RandomIndex index({.n = 500, .n1 = 60, .m = 5, .dim = 7});
   const PlacedIndex& placed = index.placed();
-  BasicQuery<MultiStartSearch, BestFirstL0Walk, QuantisedWalk, NoL0Walk, ScanWalk> query(placed);
-  Dials dials = *SearchOptions{.k = 10}.Resolve(placed.Context());
-  dials.walk = static_cast<WalkKind>(kWalks);
+  BasicQuery<MultiStartSearch, GraphL0Traversal, QuantizedTraversal, NoL0Traversal, ScanTraversal>
+      query(placed);
+  ResolvedParams params = *SearchParams{.k = 10}.Resolve(placed.Context());
+  params.mode = static_cast<SearchMode>(kModes);
   const std::vector<std::byte> vector = index.Query(2);
-  ASSERT_TRUE(query.Open(vector.data(), dials, false).ok());
+  ASSERT_TRUE(query.Open(vector.data(), params, false).ok());
   while (!query.Done()) {
-    query.Visit([&](auto& walk) {
+    query.Visit([&](auto& traversal) {
       std::vector<const std::byte*> records;
-      for (const NodeId id : walk.Wanted()) records.push_back(placed.Record(id));
-      walk.Absorb(records);
-      if (walk.Done()) query.Next();
+      for (const NodeId id : traversal.Wanted()) records.push_back(placed.Record(id));
+      traversal.Absorb(records);
+      if (traversal.Done()) query.Next();
     });
   }
   Answer answer;
   query.TakeAnswer(&answer);
-  AskedDriver driver(placed);
-  std::vector<Neighbour> all;
-  ASSERT_TRUE(driver
+  ParamsExecutor executor(placed);
+  std::vector<Neighbor> all;
+  ASSERT_TRUE(executor
                   .Search(vector.data(),
-                          {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .walk = WalkKind::kBestFirst}, &all,
+                          {.k = 500, .ef_l1 = 60, .ef_l0 = 500, .mode = SearchMode::kGraph}, &all,
                           nullptr, {})
                   .ok());
   all.resize(10);
   EXPECT_EQ(Pairs(answer.nearest), Pairs(all));
 }
 
-/// The places that name every walk agree, so that a new one is missed in none.
-TEST(Query, EveryWalkHasAName) { EXPECT_EQ(FindDial("walk")->words.size(), kWalks); }
+/// The lists that name every traversal agree, so that a new one is missing from none.
+TEST(Query, EveryWalkHasAName) { EXPECT_EQ(FindParam("mode")->words.size(), kModes); }
 
 }  // namespace
 }  // namespace hmann

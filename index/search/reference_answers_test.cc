@@ -1,30 +1,30 @@
-// Answers and counters of the in-memory driver beside those of a slow and obvious search,
-// at many dials.
+// Compares answers and counters of the in-memory executor with those of a slow and simple
+// search, at many parameters.
 #include <gtest/gtest.h>
 
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "index/graph/testing/reference_search.h"
-#include "index/search/testing/driver_answers.h"
+#include "index/search/testing/executor_answers.h"
 #include "index/search/testing/random_index.h"
 
 namespace hmann {
 namespace {
 
-void ExpectReference(const RandomIndex& index, AskedDriver& runner, std::uint64_t query_number,
-                     const SearchOptions& options) {
+void ExpectReference(const RandomIndex& index, ParamsExecutor& runner, std::uint64_t query_number,
+                     const SearchParams& options) {
   const std::vector<std::byte> query = index.Query(query_number);
   std::vector<std::byte> stored(index.placed().kernels.row_bytes);
   ASSERT_TRUE(EncodeRow(index.placed().kernels, query.data(), stored.data()).ok());
-  const DriverAnswer found = MustSearch(runner, query, options);
+  const ExecutorAnswer found = MustSearch(runner, query, options);
   const ReferenceIndex reference = index.Reference();
   const ReferenceAnswer expected = ReferenceSearch(
       reference, stored.data(),
-      {options.k, *options.ef_l1, options.walk == WalkKind::kUpper ? 0 : *options.ef_l0,
-       options.walk == WalkKind::kBestFirst, options.beam_width.value_or(1),
+      {options.k, *options.ef_l1, options.mode == SearchMode::kUpper ? 0 : *options.ef_l0,
+       options.mode == SearchMode::kGraph, options.beam_width.value_or(1),
        options.epsilon.value_or(-1)});
-  std::vector<Neighbour> nearest;
+  std::vector<Neighbor> nearest;
   for (const Candidate& candidate : expected.nearest) {
     nearest.push_back(
         {index.Label(candidate.id), index.placed().kernels.ToDistance(candidate.key)});
@@ -32,31 +32,31 @@ void ExpectReference(const RandomIndex& index, AskedDriver& runner, std::uint64_
   ASSERT_NO_FATAL_FAILURE(ExpectSameAnswer(found.nearest, nearest));
   EXPECT_EQ(found.counters.distances_fast, expected.counters.distances_fast);
   EXPECT_EQ(found.counters.distances_slow, expected.counters.distances_slow);
-  EXPECT_EQ(found.counters.slow_reads, expected.counters.slow_reads);
-  EXPECT_EQ(found.counters.slow_touches, expected.counters.slow_touches);
-  EXPECT_EQ(found.counters.slow_bytes, expected.counters.slow_bytes);
-  EXPECT_EQ(found.counters.rounds, expected.counters.rounds);
+  EXPECT_EQ(found.counters.node_reads, expected.counters.node_reads);
+  EXPECT_EQ(found.counters.node_accesses, expected.counters.node_accesses);
+  EXPECT_EQ(found.counters.node_bytes, expected.counters.node_bytes);
+  EXPECT_EQ(found.counters.hops, expected.counters.hops);
   EXPECT_EQ(found.counters.expanded_l1, expected.counters.expanded_l1);
   EXPECT_EQ(found.counters.expanded_l0, expected.counters.expanded_l0);
 }
 
-/// Many dials on one index, two queries each, in one runner: what one query leaves behind
-/// must not matter to the next.
-void ExpectReferenceAtManyDials(const RandomShape& shape) {
+/// Many parameters on one index, two queries each, in one runner: the state that one
+/// query leaves behind must not affect the next.
+void ExpectReferenceAtManyParams(const RandomShape& shape) {
   const RandomIndex index(shape);
-  AskedDriver runner(index.placed());
+  ParamsExecutor runner(index.placed());
   std::uint64_t query = 0;
-  for (const WalkKind walk : {WalkKind::kBestFirst, WalkKind::kMultiStart, WalkKind::kUpper}) {
+  for (const SearchMode mode : {SearchMode::kGraph, SearchMode::kMultiStart, SearchMode::kUpper}) {
     for (const std::uint32_t k : {1u, 7u, shape.n1 + 3, shape.n}) {
       for (const std::uint32_t ef_l1 : {1u, 5u, 12u, 2 * shape.n}) {
         for (const std::uint32_t ef_l0 : {1u, 2u, 9u, 40u}) {
-          if (k > shape.n || (walk == WalkKind::kUpper && ef_l0 > 1)) continue;
-          SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", static_cast<int>(walk), ", k ", k,
+          if (k > shape.n || (mode == SearchMode::kUpper && ef_l0 > 1)) continue;
+          SCOPED_TRACE(absl::StrCat("seed ", shape.seed, ", ", static_cast<int>(mode), ", k ", k,
                                     ", ef_l1 ", ef_l1, ", ef_l0 ", ef_l0));
-          SearchOptions options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .walk = walk};
-          if (walk == WalkKind::kUpper) options.ef_l0.reset();
+          SearchParams options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .mode = mode};
+          if (mode == SearchMode::kUpper) options.ef_l0.reset();
           ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
-          if (walk != WalkKind::kBestFirst) continue;
+          if (mode != SearchMode::kGraph) continue;
           for (const std::uint32_t width : {1u, 2u, 8u}) {
             options.beam_width = width;
             for (const float epsilon : {-1.0f, 0.0f, 0.3f, 1.5f}) {
@@ -84,7 +84,7 @@ TEST_P(EqualsReference, AnswersAndCounters) {
     shape.m = 2 + static_cast<std::uint32_t>(RandomBelow(seed, 2, 5));
     shape.dim = 1 + static_cast<std::uint32_t>(RandomBelow(seed, 3, 20));
     shape.user_labels = seed % 2 == 0;
-    ASSERT_NO_FATAL_FAILURE(ExpectReferenceAtManyDials(shape));
+    ASSERT_NO_FATAL_FAILURE(ExpectReferenceAtManyParams(shape));
   }
 }
 
@@ -97,21 +97,23 @@ INSTANTIATE_TEST_SUITE_P(
                           absl::string_view(Name(std::get<1>(info.param)).data()));
     });
 
-TEST(MemoryDriver, EqualsTheReferenceWithoutUpperLayers) {
-  ExpectReferenceAtManyDials({.n = 60, .n1 = 0});
+TEST(MemoryExecutor, EqualsTheReferenceWithoutUpperLayers) {
+  ExpectReferenceAtManyParams({.n = 60, .n1 = 0});
 }
-TEST(MemoryDriver, EqualsTheReferenceWithOnePromotedNode) {
-  ExpectReferenceAtManyDials({.n = 40, .n1 = 1, .m = 2});
+TEST(MemoryExecutor, EqualsTheReferenceWithOnePromotedNode) {
+  ExpectReferenceAtManyParams({.n = 40, .n1 = 1, .m = 2});
 }
-TEST(MemoryDriver, EqualsTheReferenceOnTwoNodes) { ExpectReferenceAtManyDials({.n = 2, .n1 = 1}); }
-TEST(MemoryDriver, EqualsTheReferenceOnOneNode) {
-  ExpectReferenceAtManyDials({.n = 1, .n1 = 0, .dim = 1});
+TEST(MemoryExecutor, EqualsTheReferenceOnTwoNodes) {
+  ExpectReferenceAtManyParams({.n = 2, .n1 = 1});
 }
-TEST(MemoryDriver, EqualsTheReferenceWhereL1IsInPieces) {
-  ExpectReferenceAtManyDials({.n = 120, .n1 = 30, .l1_in_pieces = true});
+TEST(MemoryExecutor, EqualsTheReferenceOnOneNode) {
+  ExpectReferenceAtManyParams({.n = 1, .n1 = 0, .dim = 1});
 }
-TEST(MemoryDriver, EqualsTheReferenceOnFiveLayers) {
-  ExpectReferenceAtManyDials({.n = 150, .n1 = 70, .m = 2});
+TEST(MemoryExecutor, EqualsTheReferenceWhereL1IsInPieces) {
+  ExpectReferenceAtManyParams({.n = 120, .n1 = 30, .l1_in_pieces = true});
+}
+TEST(MemoryExecutor, EqualsTheReferenceOnFiveLayers) {
+  ExpectReferenceAtManyParams({.n = 150, .n1 = 70, .m = 2});
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 namespace hmann {
 
-/// What a search may answer with, kept apart from what it walks through (a beam): the
+/// The possible answers of a search, kept apart from the beam that it traverses: the
 /// nearest nodes that it has scored and that match.
 struct Results {
   const Matches* only = nullptr;  ///< nullptr: every node matches. Not owned
@@ -16,11 +16,11 @@ struct Results {
     beam.Reset(width);
   }
   bool May(NodeId id) const { return only == nullptr || only->Has(id); }
-  /// Of nodes that may have been offered before.
+  /// Offers a node that may have been offered before.
   void Offer(DistanceKey key, NodeId id) {
     if (May(id)) beam.InsertUnique(key, id);
   }
-  /// What was scored.
+  /// Offers the scored nodes of a batch.
   void Offer(const RowBatch& batch) {
     if (only != nullptr) {
       for (std::uint32_t i = 0; i < batch.size; ++i) Offer(batch.keys[i], batch.ids[i]);

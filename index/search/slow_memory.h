@@ -9,18 +9,17 @@
 
 namespace hmann {
 
-/// The emulation layer: slow memory as one thread touches it. Prefetch instructions begin
-/// the way of bytes to the CPU; an emulated tier is told of every touch, and makes it
-/// slow.
+/// The emulation layer: slow memory as one thread accesses it. Prefetch instructions
+/// start fetching bytes. An emulated tier is notified of every access and slows it down.
 class SlowMemory {
  public:
-  /// `bus`: of an emulated tier, which must outlive this; else nullptr. `shared`: as
+  /// `bus`: of an emulated tier, which must outlive this; else nullptr. `shared`: as for
   /// EmulatedLines.
   explicit SlowMemory(EmulatedBus* bus, OutstandingLines* shared = nullptr) {
     if (bus != nullptr) lines_.emplace(bus, TickClock(), shared);
   }
 
-  /// A new query: nothing stays in a cache.
+  /// Starts a query: nothing stays in a cache.
   void Begin() {
     if (lines_.has_value()) lines_->Clear();
   }
@@ -28,16 +27,16 @@ class SlowMemory {
     PrefetchLines(bytes.data(), bytes.size());
     if (lines_.has_value()) lines_->Fetch(bytes.data(), bytes.size());
   }
-  /// Before they are read.
+  /// Call before the bytes are read.
   void Use(std::span<const std::byte> bytes) {
     if (lines_.has_value()) lines_->Use(bytes.data(), bytes.size());
   }
-  /// Whether what was fetched is here. On real memory nobody can tell; at the next step
-  /// it probably is.
+  /// Whether the fetched bytes are here. On real memory this is unknown; at the next step
+  /// they probably are.
   bool Arrived(std::span<const std::byte> bytes) const {
     return !lines_.has_value() || lines_->Arrived(bytes.data(), bytes.size());
   }
-  /// Whether demand would not have to wait for one more fetch.
+  /// Whether one more fetch would not make demand wait.
   bool HasRoom() const { return !lines_.has_value() || lines_->HasRoom(); }
 
  private:

@@ -1,5 +1,5 @@
 /// For tests: an index that is opened on many tiers, and the answers that it must give on
-/// each of them.
+/// each.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,17 +16,16 @@
 namespace hmann {
 
 inline constexpr std::uint64_t kTierQueries = 20;
-inline constexpr SearchOptions kTierDials{
-    .ef_l0 = 64,
-    .walk = WalkKind::kBestFirst};  ///< the same dials everywhere: defaults depend on the tier
+inline constexpr SearchParams kTierParams{
+    .ef_l0 = 64, .mode = SearchMode::kGraph};  ///< fixed, because defaults depend on the tier
 
 struct TierAnswers {
-  std::vector<std::vector<Neighbour>> nearest;
+  std::vector<std::vector<Neighbor>> nearest;
   std::vector<absl::Status> status;
   Counters total;
 };
 
-/// An index, and some of its vectors' neighbourhoods as queries.
+/// An index, with vectors close to some of its own as queries.
 struct TierSample {
   TierSample(DType dtype, Metric metric, std::uint32_t dim, std::uint64_t n = 1500) {
     BuildOptions options = SmallBuild(folder, dtype, metric, n, dim);
@@ -43,8 +42,9 @@ struct TierSample {
     return index.ok() ? *index : nullptr;
   }
 
-  /// All at once where the tier can; what a query does not answer is an empty list.
-  TierAnswers Search(const std::shared_ptr<const Index>& index, const SearchOptions& options,
+  /// Runs all queries at once if the tier can. A query without an answer gives an empty
+  /// list.
+  TierAnswers Search(const std::shared_ptr<const Index>& index, const SearchParams& options,
                      std::uint32_t in_flight = 4, const SearchLimits& limits = {}) const {
     TierAnswers answers;
     answers.nearest.resize(kTierQueries);
@@ -55,7 +55,7 @@ struct TierSample {
     Searcher searcher(index);
     const absl::Status status = searcher.SearchMany(
         kTierQueries, [&](std::size_t i) { return queries.Row(i * 37 % queries.n()); },
-        resolved->dials, in_flight,
+        resolved->params, in_flight,
         [&](std::size_t i, const absl::Status& outcome, Answer& answer) {
           answers.status[i] = outcome;
           if (outcome.ok()) answers.nearest[i] = answer.nearest;
@@ -76,49 +76,49 @@ inline void ExpectSameAnswers(const TierAnswers& found, const TierAnswers& expec
     ASSERT_EQ(found.nearest[query].size(), expected.nearest[query].size());
     for (std::size_t i = 0; i < found.nearest[query].size(); ++i) {
       ASSERT_EQ(found.nearest[query][i].label, expected.nearest[query][i].label)
-          << "query " << query << ", neighbour " << i;
+          << "query " << query << ", neighbor " << i;
       ASSERT_EQ(found.nearest[query][i].distance, expected.nearest[query][i].distance);
     }
   }
 }
 
-inline const std::vector<SearchOptions>& ManyTierDials() {
-  static const std::vector<SearchOptions> dials = {
-      {.k = 10, .walk = WalkKind::kBestFirst},
-      {.k = 1, .ef_l1 = 1, .ef_l0 = 1, .walk = WalkKind::kBestFirst},
-      {.k = 10, .ef_l1 = 4, .ef_l0 = 100, .walk = WalkKind::kBestFirst, .epsilon = 0.1f},
-      {.k = 200, .ef_l1 = 3, .ef_l0 = 1, .walk = WalkKind::kBestFirst},
-      {.k = 10, .ef_l1 = 20, .walk = WalkKind::kUpper},
-      {.k = 10, .walk = WalkKind::kMultiStart},
+inline const std::vector<SearchParams>& ManyTierParams() {
+  static const std::vector<SearchParams> params = {
+      {.k = 10, .mode = SearchMode::kGraph},
+      {.k = 1, .ef_l1 = 1, .ef_l0 = 1, .mode = SearchMode::kGraph},
+      {.k = 10, .ef_l1 = 4, .ef_l0 = 100, .mode = SearchMode::kGraph, .epsilon = 0.1f},
+      {.k = 200, .ef_l1 = 3, .ef_l0 = 1, .mode = SearchMode::kGraph},
+      {.k = 10, .ef_l1 = 20, .mode = SearchMode::kUpper},
+      {.k = 10, .mode = SearchMode::kMultiStart},
       {.k = 10,
        .ef_l1 = 16,
        .ef_l0 = 40,
-       .walk = WalkKind::kQuantised,
+       .mode = SearchMode::kQuantized,
        .nprobe = 0,
        .beam_width = 8},
       {.k = 10,
        .ef_l1 = 16,
        .ef_l0 = 100,
-       .walk = WalkKind::kQuantised,
+       .mode = SearchMode::kQuantized,
        .nprobe = 0,
        .beam_width = 8,
        .epsilon = 0.1f},
       {.k = 10,
        .ef_l1 = 15,
        .ef_l0 = 0,
-       .walk = WalkKind::kQuantised,
+       .mode = SearchMode::kQuantized,
        .nprobe = 30,
        .beam_width = 5},
       {.k = 100,
        .ef_l1 = 100,
        .ef_l0 = 20,
-       .walk = WalkKind::kQuantised,
+       .mode = SearchMode::kQuantized,
        .nprobe = 3,
        .beam_width = 64,
        .error_bound = 2},
-      {.k = 40, .ef_l1 = 3, .ef_l0 = 1, .walk = WalkKind::kMultiStart},
+      {.k = 40, .ef_l1 = 3, .ef_l0 = 1, .mode = SearchMode::kMultiStart},
   };
-  return dials;
+  return params;
 }
 
 }  // namespace hmann

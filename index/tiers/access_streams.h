@@ -8,12 +8,12 @@
 
 namespace hmann {
 
-/// Streams of block numbers for the tests and benchmarks of caches. Which blocks are hot
-/// has nothing to do with their numbers.
+/// Streams of block numbers for tests and benchmarks of caches. Hotness is unrelated to
+/// block number.
 enum class AccessStream { kUniform, kZipf };
 
-/// By block: how often it is asked for, in the long run. kZipf: the r-th hottest with
-/// probability proportional to 1/r (alpha = 1).
+/// The long-run access frequency of each block. kZipf: the r-th hottest has probability
+/// proportional to 1/r (alpha = 1).
 inline std::vector<double> Frequencies(AccessStream stream, std::uint32_t blocks,
                                        std::uint64_t seed) {
   std::vector<double> frequency(blocks, 1.0 / blocks);
@@ -39,8 +39,8 @@ inline std::vector<std::uint32_t> Accesses(const std::vector<double>& frequency,
   return stream;
 }
 
-/// What an LFU cache that knows the true frequencies hits in the long run: those of the
-/// `held` hottest blocks.
+/// The long-run hit rate of an LFU cache that knows the true frequencies: the sum over
+/// the `held` hottest blocks.
 inline double IdealLfuHitRate(std::vector<double> frequency, std::uint64_t held) {
   std::sort(frequency.rbegin(), frequency.rend());
   double sum = 0;

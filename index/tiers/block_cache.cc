@@ -24,8 +24,8 @@ constexpr std::uint64_t kLeastPages = 8;
 constexpr CachePolicy kPolicies[] = {CachePolicy::kNone, CachePolicy::kStatic,
                                      CachePolicy::kDynamic};
 
-/// One thread's counts. The first kOwnTallies threads of the process have one each and
-/// need no atomic addition; the others share the last.
+/// One thread's counts. The first kOwnTallies threads of the process each have their own
+/// and need no atomic addition; the others share the last.
 struct alignas(64) Tally {
   std::atomic<std::uint64_t> hits{0};
   std::atomic<std::uint64_t> misses{0};
@@ -39,7 +39,7 @@ std::uint32_t ThreadNumber() {
   return number;
 }
 
-/// Blocks that are flushed together. `pins`: readers that are copying out of it.
+/// Blocks that are flushed together. `pins`: readers that are copying from it.
 struct alignas(64) Page {
   std::atomic<std::uint32_t> pins{0};
   std::uint32_t used = 0;
@@ -60,14 +60,13 @@ absl::StatusOr<CachePolicy> ParseCachePolicy(std::string_view name) {
                          absl::string_view(name.data(), name.size()), "'");
 }
 
-/// Pages are filled in the order of their numbers, around and around: that of number
-/// `current + 1` is the oldest.
+/// Pages are filled cyclically in numerical order: page `current + 1` is the oldest.
 ///
-/// A reader adds its pin and then looks at the entry again; the flusher clears the
-/// entries of a page and then looks at its pins by a read-modify-write. Of these two on
-/// one atomic, one comes first: either the flusher sees the pin and leaves the page
-/// alone, or the reader sees the cleared entry (or a newer one, that of the same block in
-/// the same place) and its miss.
+/// A reader adds its pin and then reads the entry again. The flusher clears the entries
+/// of a page and then reads its pins by a read-modify-write. These two operations on one
+/// atomic are ordered. Either the flusher sees the pin and leaves the page alone, or the
+/// reader sees a miss. The entry that it sees is cleared, or is a newer one of the same
+/// block in the same place.
 struct BlockCache::Impl {
   std::uint64_t blocks = 0;
   std::uint32_t block_bytes = 0;
@@ -76,15 +75,14 @@ struct BlockCache::Impl {
   int page_shift = 0;             ///< its logarithm
   Buffer copies;                  ///< slots x block_bytes
   Buffer entries;                 ///< by block, u32: 0, or 1 + its slot
-  Buffer marks;  ///< a bit a block: it may have an entry. A thirty-second of the entries, so that a
-                 ///< miss stays in L2
+  Buffer marks;                   ///< one bit a block: it may have an entry. A thirty-second of the
+                                  ///< entries: a miss stays in L2
   std::vector<std::uint64_t> owner;  ///< by slot: its block
   std::vector<Page> pages;
   CachePolicy policy = CachePolicy::kNone;
   std::array<Tally, kOwnTallies + 1> tallies;
 
-  std::mutex
-      filling;  ///< guards `current`, Page::used, `owner`, and all writing of entries and copies
+  std::mutex filling;  ///< guards `current`, Page::used, `owner`, writes of entries and copies
   std::uint64_t current = 0;
   std::atomic<std::uint64_t> filled{0}, flushed{0}, declined{0};
 

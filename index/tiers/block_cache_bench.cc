@@ -6,9 +6,9 @@
 #include "index/tiers/access_streams.h"
 #include "index/tiers/block_cache.h"
 
-/// What a lookup costs: switched off, a miss in an index of the given number of blocks, a
-/// hit. And the hit rates of two streams with a tenth of the blocks held, beside an LFU
-/// that knows the true frequencies (`hit_rate`, `ideal`).
+/// The cost of a lookup: with the cache off, for a miss in an index of the given number
+/// of blocks, and for a hit. Also the hit rates of two streams with a tenth of the blocks
+/// held, compared with an LFU that knows the true frequencies (`hit_rate`, `ideal`).
 namespace hmann {
 namespace {
 

@@ -30,7 +30,7 @@ constexpr int kRounds = 20'000;
 constexpr int kRounds = 600'000;
 #endif
 
-/// What block `block` holds; no two blocks alike.
+/// The content of block `block`; no two blocks are alike.
 Bytes Content(std::uint64_t block, std::size_t bytes) {
   Bytes content(bytes);
   for (std::size_t i = 0; i < bytes; i += 8) {
@@ -47,7 +47,7 @@ std::unique_ptr<BlockCache> MakeCache(std::uint64_t blocks, std::uint32_t block_
   return *std::move(cache);
 }
 
-/// 1: a hit with exactly the block's bytes; 0: a miss that touched nothing; -1: anything
+/// 1: a hit with exactly the block's bytes; 0: a miss that changed nothing; -1: anything
 /// else.
 int Look(BlockCache& cache, std::uint64_t block, std::uint32_t block_bytes, std::uint32_t offset,
          std::size_t bytes) {
@@ -57,8 +57,7 @@ int Look(BlockCache& cache, std::uint64_t block, std::uint32_t block_bytes, std:
   return std::equal(out.begin(), out.end(), content.begin() + offset) ? 1 : -1;
 }
 
-/// The same cache, written plainly: what each of its pages holds, in the order of
-/// filling.
+/// A simple model of the cache: the content of each page, in the order of filling.
 class Model {
  public:
   Model(std::uint64_t held, std::uint64_t page_blocks) : held_(held), page_blocks_(page_blocks) {}
@@ -72,7 +71,7 @@ class Model {
     for (const auto& page : pages_) sum += page.blocks.size();
     return sum;
   }
-  /// False: no room, and none may be made.
+  /// False: there is no room, and none may be made.
   bool Take(std::uint64_t block, bool may_flush) {
     if (Has(block)) return true;
     if (pages_.empty() || pages_.back().blocks.size() == pages_.back().capacity) {
@@ -219,7 +218,7 @@ TEST(BlockCache, ThreadsReadOnlyWhatWasOfferedWhilePagesAreFlushed) {
     threads.emplace_back([&, thread] {
       Bytes out(kBytes);
       for (std::uint64_t i = 0; i < kRounds; ++i) {
-        // Half of the accesses to a sixteenth of the blocks, so that there are hits.
+        // Half of the accesses go to a sixteenth of the blocks, so that there are hits.
         const std::uint64_t block =
             RandomBelow(thread, 2 * i, Random(thread, 2 * i + 1) % 2 == 0 ? kBlocks / 16 : kBlocks);
         if (cache->Read(block, 0, out)) {
@@ -302,8 +301,8 @@ struct HitRates {
   double dynamic_policy, static_by_number, static_by_profile, ideal;
 };
 
-/// The static orders: by number, which knows nothing of the stream, and by the counts of
-/// another stretch of it.
+/// The static orders: by number, which is unrelated to the stream, and by the counts of
+/// another part of it.
 HitRates Compare(AccessStream kind) {
   const std::vector<double> frequency = Frequencies(kind, kStreamBlocks, 7);
   const std::vector<std::uint32_t> past = Accesses(frequency, 500'000, 1);

@@ -1,4 +1,4 @@
-/// What every block tier promises its readers' users.
+/// The guarantees of every block tier to the users of its readers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,15 +21,15 @@ class EveryBlockTier : public TierByName {
     EXPECT_TRUE(reader.ok()) << reader.status();
     return reader.ok() ? *std::move(reader) : nullptr;
   }
-  /// The file that the bytes are read from.
+  /// The file from which the bytes are read.
   const std::string& File(const Source& source) const {
     return ReadsTheIndexFile() ? source.path() : copy_;
   }
   static bool ReadsTheIndexFile() { return GetParam().ends_with("nvme"); }
 };
 
-/// Reads every block of the region once, in a random order, through all frames; nothing
-/// if all bytes were right.
+/// Reads every block of the region once, in a random order, through all frames. Returns
+/// an empty string if all bytes were right.
 std::string ReadAll(const Region& region, std::span<const std::byte> expected,
                     const ReaderOptions& options, std::uint64_t seed) {
   auto made = region.NewReader(options);
@@ -207,14 +207,14 @@ TEST_P(EveryBlockTier, SaysWhereTheBytesAre) {
   const Region region = Place(source);
   EXPECT_EQ(ReadAll(region, source.bytes().first(0), {}, 1), "");
   EXPECT_EQ(ReadRange(region, 0, region.size()).size(), region.size());
-  const Whereabouts where = region.Where();
+  const MemoryResidency where = region.Where();
   EXPECT_EQ(where.bytes, region.size());
   EXPECT_FALSE(where.file_backed);
   EXPECT_THAT(where.device, HasSubstr(absl::StrCat(" (file ", File(source), ")")));
   EXPECT_THAT(where.ToString(), HasSubstr("O_DIRECT from "));
   if (!absl::StrContains(where.device, "/dev/")) GTEST_SKIP() << where.ToString() << ": not a disk";
   ASSERT_TRUE(where.cached.has_value());
-  // The kernel keeps a page or two that another CPU still has in its hands.
+  // The kernel keeps a page or two that another CPU is still using.
   EXPECT_LT(*where.cached, 0.05) << "reading went past the page cache";
   EXPECT_THAT(where.ToString(), HasSubstr(" % in the page cache"));
   std::vector<char> text(region.size());

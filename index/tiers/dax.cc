@@ -72,8 +72,8 @@ class DaxTier : public Tier {
     return ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
   }
 
-  /// Finds out with a nameless file whether files in the folder can be mapped so, before
-  /// much is copied there.
+  /// Uses a nameless file to test whether files in the folder can be mapped with DAX,
+  /// before much is copied there.
   absl::Status TryFolder() const {
     const fs::path folder = fs::path(path_).parent_path();
     const OpenFile file(folder.empty() ? "." : folder.string(), O_TMPFILE | O_RDWR);
@@ -134,7 +134,7 @@ class DaxTier : public Tier {
     return std::move(builder).Seal();
   }
 
-  /// An unfinished copy is one of 0 bytes, so that the next start may begin again.
+  /// An unfinished copy has a length of 0 bytes, so that the next start may begin again.
   absl::Status FillDevice(RegionBuilder& builder, std::span<std::byte> whole,
                           const PlacementSource& source, Progress& progress) const {
     const CopyTrailer wanted(source.bytes.size(), source.checksum);

@@ -30,7 +30,7 @@ class Decorators : public ::testing::Test {
     EXPECT_TRUE(reader.ok()) << reader.status();
     return reader.ok() ? *std::move(reader) : nullptr;
   }
-  /// Blocks [begin, end), each into the frame of its number.
+  /// Blocks [begin, end), each into the frame with its number.
   static std::vector<BlockRead> Reads(std::uint32_t begin, std::uint32_t end) {
     std::vector<BlockRead> reads;
     for (std::uint32_t block = begin; block < end; ++block)

@@ -26,8 +26,8 @@ absl::Status RefusesDirect(const std::string& tier, const std::string& path, con
                             "): use mapped, or nvme:PATH with a path on a disk");
 }
 
-/// Share of [begin, begin + bytes) of the file in the page cache, where the kernel tells
-/// this process the truth: since Linux 5.2 only those who may write the file are told.
+/// Share of [begin, begin + bytes) of the file in the page cache, if the kernel reports
+/// it correctly. Since Linux 5.2 it does so only to processes that may write the file.
 std::optional<double> CachedShare(const DirectFile& file, std::uint64_t begin,
                                   std::uint64_t bytes) {
   struct stat status {};
@@ -129,7 +129,7 @@ absl::Status DirectExtent::Probe(const std::string& tier, std::span<const std::b
   return absl::OkStatus();
 }
 
-void DirectExtent::Where(Whereabouts* where) const {
+void DirectExtent::Where(MemoryResidency* where) const {
   where->device =
       absl::StrCat("O_DIRECT from ", DeviceOfFile(file->fd()), " (file ", file->path(), ")");
   where->cached = CachedShare(*file, begin, bytes);

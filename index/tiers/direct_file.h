@@ -16,11 +16,11 @@ namespace hmann {
 
 constexpr std::uint32_t kDirectBlock = 4096;
 
-/// A file opened with O_DIRECT. Whoever may still read from it shares it.
+/// A file opened with O_DIRECT. It is shared by everything that may still read from it.
 class DirectFile {
  public:
   /// `tier` names the caller in messages. Errors: those of open(2); FAILED_PRECONDITION
-  /// where the file system refuses O_DIRECT.
+  /// if the file system refuses O_DIRECT.
   static absl::StatusOr<std::shared_ptr<const DirectFile>> Open(const std::string& tier,
                                                                 const std::string& path);
   DirectFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
@@ -42,23 +42,24 @@ struct DirectExtent {
   std::uint64_t begin = 0;  ///< in the file; a multiple of 4096
   std::uint64_t bytes = 0;
 
-  /// INVALID_ARGUMENT unless the read is aligned, inside the region (and its last block),
-  /// and fits the reader's frames.
+  /// INVALID_ARGUMENT unless the read is aligned, lies inside the region (and its last
+  /// block), and fits the reader's frames.
   absl::Status Check(const BlockRead& read, const ReaderOptions& options) const;
-  /// The same of reads to be submitted, and their frames are marked in `busy`: on an
-  /// error, none. INVALID_ARGUMENT also for a frame that is marked.
+  /// The same check for reads to be submitted. Marks their frames in `busy`; on an error,
+  /// none. INVALID_ARGUMENT also for a frame that is marked already.
   absl::Status Reserve(std::span<const BlockRead> reads, const ReaderOptions& options,
                        std::vector<bool>* busy) const;
-  /// What read(2) or a ring said (bytes, or minus errno) about a read of `wanted` bytes
-  /// at `offset` of the region: OK, or DATA_LOSS naming file, offset, expected, found.
+  /// Judges the result of read(2) or a ring (bytes, or minus errno) for a read of
+  /// `wanted` bytes at `offset` of the region: OK, or DATA_LOSS naming file, offset,
+  /// expected, found.
   absl::Status Judge(std::uint64_t offset, std::uint64_t wanted, std::int64_t result) const;
 
-  /// Reads the first and the last block, and compares them with the source that they are
-  /// to hold. Errors: FAILED_PRECONDITION where the file system refuses such reads;
-  /// DATA_LOSS for another content.
+  /// Reads the first and the last block and compares them with the expected source.
+  /// Errors: FAILED_PRECONDITION if the file system refuses such reads; DATA_LOSS for
+  /// different content.
   absl::Status Probe(const std::string& tier, std::span<const std::byte> source) const;
-  /// Whereabouts::device and ::cached.
-  void Where(Whereabouts* where) const;
+  /// Sets MemoryResidency::device and ::cached.
+  void Where(MemoryResidency* where) const;
 };
 
 }  // namespace hmann

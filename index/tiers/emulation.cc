@@ -16,7 +16,7 @@ namespace {
 
 struct Preset {
   std::string_view name;
-  std::uint64_t latency_ns;  ///< more than the local DRAM of the same source
+  std::uint64_t latency_ns;  ///< in addition to the same source's local DRAM
   std::uint64_t bytes_per_second;
   const char* source;
 };
@@ -162,7 +162,7 @@ void FetchedLines::Clear() {
   inserted_ = 0;
 }
 
-/// Open addressing without tombstones: what follows in the same chain moves up into the
+/// Open addressing without tombstones: later entries of the same chain move up into the
 /// gap.
 void FetchedLines::Erase(std::uint64_t key) {
   std::size_t gap = Slot(key);

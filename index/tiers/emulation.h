@@ -16,23 +16,22 @@
 
 namespace hmann {
 
-/// A slower memory than the one that really serves: what
-/// `emulated:lat=300ns,bw=6GB/s,lines=12` says. The latency is extra, on top of that of
-/// the DRAM below.
+/// A memory slower than the real one, as specified by
+/// `emulated:lat=300ns,bw=6GB/s,lines=12`. The latency is added to that of the DRAM
+/// below.
 struct EmulationSpec {
   std::uint64_t latency_ns = 0;
   std::uint64_t bytes_per_second = 0;  ///< 0: no limit
   std::uint32_t lines =
-      12;  ///< that a core may have outstanding (line-fill buffers); at most kMostLines
-  std::string preset =
-      {};  ///< "optane": where the figures come from, if they were not given one by one
+      12;  ///< a core's maximum outstanding (line-fill buffers); at most kMostLines
+  std::string preset = {};  ///< "optane": the figures' source, if not given one by one
 
   static constexpr std::uint32_t kMostLines = 64;
 
-  /// "lat=300ns,bw=6GB/s,lines=12": the settings, to be printed with every figure. Of a
-  /// preset, with its source behind them.
+  /// The settings, to be printed with every figure: "lat=300ns,bw=6GB/s,lines=12". For a
+  /// preset, its source follows.
   std::string ToString() const;
-  /// Settings, separated by commas, in any order; or a preset, alone or first:
+  /// Parses settings, separated by commas, in any order; or a preset, alone or first:
   /// "cxl,lines=16". The presets are in emulation.cc. Errors: INVALID_ARGUMENT naming the
   /// field.
   static absl::StatusOr<EmulationSpec> Parse(std::string_view settings);
@@ -45,18 +44,18 @@ struct EmulatedBus {
   double ticks_per_ns = 0;
   std::uint64_t origin = 0;
   std::uint64_t latency_ticks = 0;
-  std::uint64_t spin_ticks = 0;  ///< by which a spin ends late, as measured at the start
-  std::uint64_t line_cost = 0;   ///< 256ths of a tick in which one 64-byte line passes; 0: no limit
+  std::uint64_t spin_ticks = 0;           ///< by which a spin ends late, measured at the start
+  std::uint64_t line_cost = 0;            ///< 256ths of a tick per 64-byte line; 0: no limit
   std::atomic<std::uint64_t> free_at{0};  ///< in 256ths of a tick
 
   EmulatedBus(const EmulationSpec& wanted, double rate, std::uint64_t now);
   /// Measures the tick counter and how late a spin ends: about 40 ms. Errors:
-  /// FAILED_PRECONDITION where the counter is not constant or drifts against the clock:
-  /// no figure would mean anything.
+  /// FAILED_PRECONDITION if the counter is not constant or drifts against the clock,
+  /// because then no figure would mean anything.
   static absl::StatusOr<std::shared_ptr<EmulatedBus>> Make(const EmulationSpec& spec);
 
-  /// Books `lines` transfers, the first of them at tick `now` or later; when that is, in
-  /// 256ths.
+  /// Books `lines` transfers, the first at tick `now` or later. Returns its time in
+  /// 256ths of a tick.
   std::uint64_t Take(std::uint64_t now, std::uint64_t lines) {
     if (line_cost == 0) return now << 8;
     std::uint64_t free = free_at.load(std::memory_order_relaxed);
@@ -69,10 +68,9 @@ struct EmulatedBus {
   }
 };
 
-/// Which lines one thread has fetched, whether they have arrived or not: those of the
-/// newest kMost stretches of 8 lines that it has touched, as a cache would. A stretch is
-/// known by 32 bits: two are mistaken for one another if they lie a multiple of 2 TiB
-/// apart.
+/// The lines that one thread has fetched, arrived or not. Like a cache, it keeps those of
+/// the newest kMost stretches of 8 lines that the thread has accessed. A stretch is
+/// identified by 32 bits: two are confused if they lie a multiple of 2 TiB apart.
 class FetchedLines {
  public:
   static constexpr std::size_t kMost = 2048;
@@ -80,7 +78,7 @@ class FetchedLines {
 
   FetchedLines() : slots_(kSlots), order_(kMost) {}
 
-  /// Which of the stretch's lines in `lines` (a bit each) are there.
+  /// Which of the stretch's lines in `lines` (one bit each) are here.
   std::uint32_t Find(std::uint64_t stretch, std::uint32_t lines) const {
     const std::uint64_t key = Key(stretch);
     for (std::size_t slot = Slot(key); slots_[slot] != 0; slot = Next(slot)) {
@@ -88,8 +86,8 @@ class FetchedLines {
     }
     return 0;
   }
-  /// Adds them; which of them were not there. Forgets the oldest stretch when there are
-  /// too many.
+  /// Adds the lines and returns those that were not here. Forgets the oldest stretch when
+  /// there are too many.
   std::uint32_t Insert(std::uint64_t stretch, std::uint32_t lines) {
     const std::uint64_t key = Key(stretch);
     std::size_t slot = Slot(key);
@@ -108,7 +106,7 @@ class FetchedLines {
   void Clear();
 
  private:
-  static constexpr std::size_t kSlots = 2 * kMost;  // open addressing, half full at most
+  static constexpr std::size_t kSlots = 2 * kMost;  // open addressing, at most half full
 
   static std::uint64_t Key(std::uint64_t stretch) { return (stretch & 0xffffffff) + 1; }
   static std::size_t Slot(std::uint64_t key) { return key * 0x9e3779b97f4a7c15u >> 52; }
@@ -117,43 +115,43 @@ class FetchedLines {
 
   static_assert(kSlots == std::size_t{1} << (64 - 52));
   std::vector<std::uint64_t>
-      slots_;  ///< a stretch's key, and below it a bit for each of its lines; 0: free
+      slots_;  ///< a stretch's key, then one bit for each of its lines; 0: free
   std::vector<std::uint64_t>
-      order_;  ///< a ring of keys: the oldest at inserted_ % kMost once it is full
+      order_;  ///< a ring of keys; once full, the oldest is at inserted_ % kMost
   std::size_t inserted_ = 0;
 };
 
-/// Lines that one thread has outstanding: a queue, as they complete in the order of their
-/// issue. Not thread-safe.
+/// A queue of the lines that one thread has outstanding: they complete in the order of
+/// their issue. Not thread-safe.
 struct OutstandingLines {
   std::uint32_t oldest = 0, count = 0;
   std::array<std::uint64_t, EmulationSpec::kMostLines> line{}, done{};
 };
 
-/// What one thread has asked of the emulated memory. k independent fetches in flight cost
-/// one latency, not k: a fetch at time t completes at max(t, bus) + latency; a use waits
-/// (spins on the tick counter) only for what is left. A record counts as ceil(bytes
-/// touched / 64) lines; a fetch beyond `lines` outstanding ones stalls until a line is
-/// free. A line that has arrived is in the CPU's cache and costs nothing more until
-/// Clear, or until many others have come (FetchedLines). Not thread-safe: one per
+/// The accesses of one thread to the emulated memory. k independent fetches in flight
+/// cost one latency, not k. A fetch at time t completes at max(t, bus) + latency. A use
+/// waits (spins on the tick counter) only for the remaining time. A record counts as
+/// ceil(bytes touched / 64) lines. A fetch beyond `lines` outstanding ones stalls until a
+/// line is free. A line that has arrived is in the CPU's cache. It costs nothing more
+/// until Clear, or until many others have come (FetchedLines). Not thread-safe: one per
 /// searching thread.
 ///
-/// It reads the counter once for a fetch and once or twice for a use that finds its lines
-/// on the way; most of that is hidden in the latency that it adds. `Clock` is the tick
-/// counter; tests bring theirs.
+/// It reads the counter once for a fetch, and once or twice for a use whose lines are in
+/// flight. Most of that is hidden in the added latency. `Clock` is the tick counter;
+/// tests use their own.
 template <class Clock>
 class BasicEmulatedLines {
  public:
-  /// `shared`: of queries that take turns in one thread, each with an object like this:
-  /// the thread's line-fill buffers are one set. It must outlive this; nullptr: one of
-  /// its own.
+  /// `shared`: for queries that take turns in one thread, each with its own object,
+  /// because a thread has one set of line-fill buffers. It must outlive this. nullptr: a
+  /// set of its own.
   explicit BasicEmulatedLines(EmulatedBus* bus, Clock clock = Clock(),
                               OutstandingLines* shared = nullptr)
       : bus_(bus), clock_(clock), queue_(shared != nullptr ? shared : &own_) {}
   BasicEmulatedLines(const BasicEmulatedLines&) = delete;
   BasicEmulatedLines& operator=(const BasicEmulatedLines&) = delete;
 
-  /// A prefetch of the lines that hold [address, address + bytes).
+  /// Prefetches the lines that hold [address, address + bytes).
   void Fetch(const std::byte* address, std::size_t bytes) {
     const Lines lines(address, bytes);
     lines.EachStretch([&](std::uint64_t stretch, std::uint32_t wanted) {
@@ -163,7 +161,7 @@ class BasicEmulatedLines {
     });
   }
 
-  /// A demand load of them: waits until all have arrived; lines that nobody has fetched
+  /// A demand load of these lines: waits until all have arrived. Lines not fetched before
   /// are fetched now, together.
   void Use(const std::byte* address, std::size_t bytes) {
     Fetch(address, bytes);
@@ -172,7 +170,7 @@ class BasicEmulatedLines {
     if (arrival > 0) WaitUntil(arrival);
   }
 
-  /// Whether a use of them would not wait: all were fetched, and have arrived by now.
+  /// Whether a use would not wait: all lines were fetched and have arrived.
   bool Arrived(const std::byte* address, std::size_t bytes) const {
     const Lines lines(address, bytes);
     const bool fetched = lines.EachStretch([&](std::uint64_t stretch, std::uint32_t wanted) {
@@ -187,12 +185,12 @@ class BasicEmulatedLines {
     return queue_->count < bus_->spec.lines || queue_->done[queue_->oldest] <= Now();
   }
 
-  /// Forgets what was fetched (a new query): nothing stays in a cache. What is
-  /// outstanding still occupies its lines until it arrives.
+  /// Forgets what was fetched (a new query): nothing stays in a cache. Outstanding
+  /// fetches still occupy their lines until they arrive.
   void Clear() { fetched_.Clear(); }
 
   std::uint64_t lines_fetched() const { return lines_fetched_; }
-  /// In uses, and in fetches that stalled.
+  /// Ticks waited in uses, and in fetches that stalled.
   std::uint64_t ticks_waited() const { return ticks_waited_; }
 
  private:
@@ -203,7 +201,8 @@ class BasicEmulatedLines {
         : first(reinterpret_cast<std::uintptr_t>(address) / 64),
           end(bytes == 0 ? first
                          : (reinterpret_cast<std::uintptr_t>(address) + bytes - 1) / 64 + 1) {}
-    /// body(stretch, its lines, a bit each) until it says false; whether it never did.
+    /// Calls body(stretch, its lines as bits) until it returns false; returns whether it
+    /// never did.
     template <class Body>
     bool EachStretch(const Body& body) const {
       constexpr std::uint64_t kStretch = FetchedLines::kStretch;
@@ -216,7 +215,7 @@ class BasicEmulatedLines {
   };
   std::uint64_t Now() const { return clock_.Now() - bus_->origin; }
 
-  /// Puts lines on their way: `first` and those after it whose bits are set.
+  /// Issues fetches: of line `first` and those after it whose bits are set.
   void Issue(std::uint64_t first, std::uint32_t lines) {
     std::uint64_t now = Now();
     Retire(now);
@@ -240,7 +239,7 @@ class BasicEmulatedLines {
     for (; queue_->count > 0 && queue_->done[queue_->oldest] <= now; --queue_->count)
       queue_->oldest = (queue_->oldest + 1) % EmulationSpec::kMostLines;
   }
-  /// When the last of these lines arrives that is outstanding; 0: none is.
+  /// When the last outstanding one of these lines arrives; 0: none is outstanding.
   std::uint64_t Arrival(const Lines& lines) const {
     for (std::uint32_t i = queue_->count; i > 0; --i) {
       const std::size_t place = (queue_->oldest + i - 1) % EmulationSpec::kMostLines;

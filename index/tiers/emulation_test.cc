@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A clock that stands still unless somebody waits: what is measured is arithmetic.
+/// A clock that advances only when a caller waits, so that measurements are exact.
 struct StillClock {
   std::uint64_t* now;
 
@@ -22,8 +22,8 @@ struct StillClock {
   void SpinUntil(std::uint64_t tick) const { *now = std::max(*now, tick); }
 };
 
-/// One tick a nanosecond, a latency of 1000 of them, and 64 ticks a line where there is a
-/// bandwidth.
+/// One tick a nanosecond, a latency of 1000 ticks, and 64 ticks a line where there is a
+/// bandwidth limit.
 class Emulation : public ::testing::Test {
  protected:
   using Lines = BasicEmulatedLines<StillClock>;

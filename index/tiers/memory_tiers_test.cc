@@ -1,4 +1,4 @@
-/// What the addressable tiers promise besides: dram, mapped copies, DAX.
+/// The additional guarantees of the addressable tiers: dram, mapped copies, DAX.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ TEST(Dram, ServesUnlockedWithAWarningWhereLockingIsForbidden) {
     const auto region = PlaceIn("dram", source.get());
     if (!region.ok() || !SameBytes(region->bytes(), source.bytes())) return 4;
     if (region->Where().huge == 1.0 && region->warning().empty())
-      return 0;  // of the pool of 2 MiB pages: nothing to be locked
+      return 0;  // from the pool of 2 MiB pages: nothing to lock
     return absl::StrContains(region->warning(), "not locked") &&
                    absl::StrContains(region->warning(), "RLIMIT_MEMLOCK is 0 B")
                ? 0
@@ -88,7 +88,7 @@ TEST(Mapped, ReadsOnlyWhatIsTouched) {
   ASSERT_TRUE(region.ok());
   const volatile std::byte* first = region->data();
   (void)*first;
-  const Whereabouts where = region->Where();
+  const MemoryResidency where = region->Where();
   if (!where.error.empty()) GTEST_SKIP() << where.ToString();
   EXPECT_GT(where.present, 0.0);
   EXPECT_LT(where.present, 0.5) << "a fault may map 2 MiB, not the file";

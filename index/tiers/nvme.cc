@@ -27,18 +27,18 @@ class DirectBlocks : public BlockSource {
     if (ring_) {
       auto reader = NewRingReader(extent_, options);
       if (!absl::IsResourceExhausted(reader.status()))
-        return reader;  // rings count against RLIMIT_MEMLOCK, those of the same user together
+        return reader;  // a user's rings together count against RLIMIT_MEMLOCK
     }
     return NewPreadReader(extent_, options, ::pread);
   }
-  void Where(Whereabouts* where) const override { extent_.Where(where); }
+  void Where(MemoryResidency* where) const override { extent_.Where(where); }
 
  private:
   DirectExtent extent_;
   bool ring_;
 };
 
-/// HMANN_IO=pread does without io_uring, as where it is forbidden.
+/// HMANN_IO=pread disables io_uring, as where it is forbidden.
 absl::Status WhyNoRing() {
   const char* wish = std::getenv("HMANN_IO");
   return wish != nullptr && std::string_view(wish) == "pread"
@@ -46,8 +46,8 @@ absl::Status WhyNoRing() {
              : RingUsable();
 }
 
-/// Takes out of the page cache what nobody else has mapped: reads go past it, and memory
-/// is dear. Best effort.
+/// Drops from the page cache what no other process has mapped: reads bypass the cache,
+/// and memory is expensive. Best effort.
 void DropFromPageCache(const DirectExtent& extent, std::span<const std::byte> source) {
   ::madvise(const_cast<std::byte*>(source.data()), source.size(), MADV_PAGEOUT);
   ::posix_fadvise(extent.file->fd(), static_cast<off_t>(extent.begin),

@@ -1,4 +1,4 @@
-/// What happens to tier nvme on machines that are not as it would like them.
+/// Tier nvme on machines that lack what it wants.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ class Nvme : public ::testing::Test {
     const absl::Status status = PlaceIn("nvme", source_.get()).status();
     if (absl::StrContains(status.message(), "refuses O_DIRECT")) GTEST_SKIP() << status;
   }
-  /// 0 if a region placed now holds the right bytes and its warning contains `warning`.
+  /// Returns 0 if a newly placed region has the right bytes and its warning contains
+  /// `warning`.
   int Serve(const char* warning) const {
     const auto region = PlaceIn("nvme", source_.get());
     if (!region.ok()) return 10;
@@ -41,7 +42,7 @@ class Nvme : public ::testing::Test {
 TEST_F(Nvme, ServesWithThreadsWhereIoUringIsForbidden) {
   for (const int error : {EPERM, ENOSYS}) {
     const int fate = FateOfChild([&] {
-      // As container run-times do it: the system call fails.
+      // As container runtimes do it: the system call fails.
       sock_filter program[] = {
           BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
@@ -65,8 +66,8 @@ TEST_F(Nvme, ServesWhereMemoryMayNotBeLocked) {
       const rlimit limit{bytes, bytes};
       if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 2;
       if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) return 3;
-      // Without room for a ring (kernels differ in what they count) threads serve, with
-      // it a ring does, its frames unregistered.
+      // Without room for a ring (kernels differ in what they count), threads serve. With
+      // room, a ring does, and its frames are unregistered.
       return bytes > 0 && ring ? Serve("")
                                : std::min(Serve(""), Serve("pread serve each reader instead"));
     });

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What the reader and its threads share; it lives as long as the last of them.
+/// State that the reader and its threads share; it lives as long as the last of them.
 struct Shared {
   DirectExtent extent;
   PreadFunction pread = nullptr;

@@ -10,15 +10,15 @@
 
 namespace hmann {
 
-/// pread(2), or what a test puts in its place.
+/// pread(2), or a test's replacement.
 using PreadFunction = ssize_t (*)(int fd, void* buffer, std::size_t bytes, off_t offset);
 
-/// Threads of such a reader at most: so many reads are really under way at once.
+/// Maximum threads of such a reader, and so its maximum reads in flight.
 constexpr std::uint32_t kPreadThreads = 4;
 
-/// A reader for where io_uring is forbidden: a few threads that call pread(2). A thread
-/// that hangs in it when the reader goes away is let go, and owns its share of frames and
-/// file from then on. Errors: RESOURCE_EXHAUSTED.
+/// A reader for systems that forbid io_uring: a few threads that call pread(2). If a
+/// thread hangs in it when the reader is destroyed, it is detached and then owns its
+/// share of frames and file. Errors: RESOURCE_EXHAUSTED.
 absl::StatusOr<std::unique_ptr<BlockReader>> NewPreadReader(const DirectExtent& extent,
                                                             const ReaderOptions& options,
                                                             PreadFunction pread);

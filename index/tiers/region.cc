@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kPage = 4_KiB;
 constexpr std::size_t kHugePage = 2_MiB;
 
-/// Bytes of free 2 MiB pages in the kernel's pool, on one node or in all.
+/// Bytes of free 2 MiB pages in the kernel's pool, on one node or on all.
 std::uint64_t FreePoolBytes(std::optional<int> node) {
   const std::string folder =
       node.has_value() ? absl::StrCat("/sys/devices/system/node/node", *node, "/hugepages/")
@@ -44,7 +44,8 @@ absl::Status BindToNode(void* data, std::size_t bytes, int node, const std::stri
   return absl::OkStatus();
 }
 
-/// Both while the bytes are in the nearest cache: memory is read once.
+/// Copies and hashes while the bytes are in the nearest cache, so that memory is read
+/// once.
 std::uint64_t CopyAndDigest(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::size_t kPiece = 16_KiB;
   XXH3_state_t state;
@@ -150,8 +151,8 @@ absl::StatusOr<RegionBuilder> RegionBuilder::Anonymous(const std::string& tier, 
   return builder;
 }
 
-/// False, and ordinary memory in its place again, if the pool (or the node's part of it)
-/// turns out to be too small: populating says so, where touching would be a SIGBUS.
+/// Returns false, with ordinary memory in place again, if the pool (or the node's part of
+/// it) is too small. Populating detects that, where an access would raise SIGBUS.
 bool RegionBuilder::TakeHugePages(std::optional<int> node) {
   auto* data = const_cast<std::byte*>(region_.parts_->data);
   const std::size_t bytes = region_.parts_->capacity;

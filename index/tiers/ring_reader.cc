@@ -24,13 +24,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Whoever gets the memory of a ring that has ended comes after those who used it.
-/// liburing maps and unmaps it by system calls of its own, so that ThreadSanitizer would
-/// not know without this.
+/// Orders the users of a ring that has ended before the next user of its memory. liburing
+/// maps and unmaps it by direct system calls, so ThreadSanitizer would not know without
+/// this.
 std::atomic<std::uint64_t> rings_ended{0};
 
-/// Completions are handed over when the thread asks for them, not by interrupting it,
-/// where the kernel knows how (5.19).
+/// Delivers completions when the thread asks for them, without interrupting it, if the
+/// kernel supports that (5.19).
 int InitRing(std::uint32_t entries, io_uring* ring) {
   int result =
       ::io_uring_queue_init(entries, ring, IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);
@@ -44,9 +44,9 @@ void ExitRing(io_uring* ring) {
   ::io_uring_queue_exit(ring);
 }
 
-/// Registered frames count against RLIMIT_MEMLOCK as rings do, for all processes of a
-/// user together: without CAP_IPC_LOCK, no reader takes more than a small part of it, so
-/// that the rings of the others still fit.
+/// Registered frames and rings count against RLIMIT_MEMLOCK, for all processes of a user
+/// together. Without CAP_IPC_LOCK, a reader takes only a small part of it, so that the
+/// rings of other readers still fit.
 bool MayRegister(std::size_t bytes) {
   constexpr std::size_t kShare = 16;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -85,7 +85,7 @@ class RingReader : public BlockReader {
     }
     ExitRing(&ring_);
     if (in_flight_ == 0) return;
-    // The kernel may still write into these frames: their memory stays mapped for good.
+    // The kernel may still write into these frames, so their memory stays mapped forever.
     alignas(Buffer) std::byte grave[sizeof(Buffer)];
     new (grave) Buffer(std::move(frames_));
   }
@@ -121,7 +121,7 @@ class RingReader : public BlockReader {
       HMANN_RETURN_IF_ERROR(
           Judge(::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &patience, nullptr)));
     }
-    // Reads that had to be begun again, or that the ring did not take at once.
+    // Reads that had to be restarted, or that the ring did not accept at once.
     if (::io_uring_sq_ready(&ring_) > 0) HMANN_RETURN_IF_ERROR(Judge(::io_uring_submit(&ring_)));
     return absl::OkStatus();
   }
@@ -150,7 +150,7 @@ class RingReader : public BlockReader {
 
   void Queue(std::uint32_t frame) {
     const BlockRead& read = slots_[frame].read;
-    io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);  // there is one: the ring has `depth` of them
+    io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);  // the ring has `depth` entries
     if (registered_) {
       ::io_uring_prep_read_fixed(entry, 0, Frame(frame), read.bytes, extent_.begin + read.offset,
                                  static_cast<int>(frame / frames_a_buffer_));
@@ -182,7 +182,7 @@ class RingReader : public BlockReader {
     }
   }
 
-  /// A ring that is busy or was interrupted keeps what is queued for the next call.
+  /// A busy or interrupted ring keeps what is queued for the next call.
   absl::Status Judge(int result) const {
     if (result >= 0 || result == -EAGAIN || result == -EBUSY || result == -EINTR ||
         result == -ETIME)

@@ -9,12 +9,12 @@
 
 namespace hmann {
 
-/// OK if this process may use io_uring and it can wait with a deadline (Linux 5.11); else
-/// UNAVAILABLE saying why not, or RESOURCE_EXHAUSTED.
+/// OK if this process may use io_uring and can wait on it with a deadline (Linux 5.11).
+/// Otherwise UNAVAILABLE with the reason, or RESOURCE_EXHAUSTED.
 absl::Status RingUsable();
 
-/// A reader that is an io_uring of its own: the file and, where RLIMIT_MEMLOCK allows it,
-/// the frames are registered. Errors: RESOURCE_EXHAUSTED; INTERNAL, those of the kernel.
+/// A reader with its own io_uring. The file is registered and, if RLIMIT_MEMLOCK allows
+/// it, so are the frames. Errors: RESOURCE_EXHAUSTED; INTERNAL, those of the kernel.
 absl::StatusOr<std::unique_ptr<BlockReader>> NewRingReader(const DirectExtent& extent,
                                                            const ReaderOptions& options);
 

@@ -11,7 +11,7 @@ namespace hmann {
 
 #if defined(__SSE2__)
 namespace {
-/// Less than a line, which lies in one.
+/// Less than a cache line, within one line.
 void CopyAndFlush(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
   if (bytes > 0) _mm_clflush(to);

@@ -27,7 +27,7 @@ std::int64_t RawNs() {
   return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
 }
 
-/// Both clocks at one moment: the pair, of many, that was read without being interrupted.
+/// Both clocks at one moment: of many pairs, one that was read without an interruption.
 Moment ReadBoth() {
   const TickClock clock;
   Moment best;

@@ -12,7 +12,7 @@
 
 namespace hmann {
 
-/// The CPU's tick counter: the cheapest clock there is.
+/// The CPU's tick counter: the cheapest clock available.
 struct TickClock {
   std::uint64_t Now() const {
 #if defined(__x86_64__)
@@ -25,7 +25,8 @@ struct TickClock {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 #endif
   }
-  /// Without `pause`, which takes 140 cycles on some CPUs: as much as what is emulated.
+  /// Does not use `pause`, which takes 140 cycles on some CPUs: as much as the emulated
+  /// latency.
   void SpinUntil(std::uint64_t tick) const {
     while (static_cast<std::int64_t>(Now() - tick) < 0) {
     }
@@ -33,15 +34,15 @@ struct TickClock {
 };
 
 /// Ticks per nanosecond, measured several times against CLOCK_MONOTONIC_RAW: about 40 ms.
-/// Errors: FAILED_PRECONDITION where the counter changes its speed: CheckConstantTsc
-/// (x86), CheckDrift.
+/// Errors: FAILED_PRECONDITION if the counter's rate changes: CheckConstantTsc (x86),
+/// CheckDrift.
 absl::StatusOr<double> MeasureTicksPerNs();
 
 /// Errors: FAILED_PRECONDITION unless the flags in /proc/cpuinfo say that the TSC is
 /// constant and does not stop.
 absl::Status CheckConstantTsc(std::string_view cpuinfo);
-/// Errors: FAILED_PRECONDITION unless rates that were measured one after another agree to
-/// one part in a thousand.
+/// Errors: FAILED_PRECONDITION unless consecutively measured rates agree to one part in a
+/// thousand.
 absl::Status CheckDrift(std::span<const double> rates);
 
 }  // namespace hmann

@@ -38,7 +38,7 @@ absl::Status Copy(const std::string& path, const PlacementSource& source,
   return absl::OkStatus();
 }
 
-/// A file's copy fills it.
+/// Valid only if the copy fills the file.
 std::optional<CopyTrailer> TrailerOf(const MappedFile& file) {
   const std::optional<CopyTrailer> trailer = CopyTrailer::Find(file.bytes());
   const bool fits =

@@ -11,25 +11,25 @@
 
 namespace hmann {
 
-/// The last 4 KiB of a copy that a tier has made; says what the bytes before it are.
+/// The last 4 KiB of a copy made by a tier; describes the bytes before it.
 struct CopyTrailer {
   static constexpr std::uint64_t kBytes = 4096;
 
   char magic[16] = "hmann tier copy";
-  std::uint64_t bytes = 0;     ///< that were copied, from the start on
-  std::uint64_t checksum = 0;  ///< of the section, as the index file's table has it
+  std::uint64_t bytes = 0;     ///< copied bytes, from the start
+  std::uint64_t checksum = 0;  ///< of the section, as in the index file's table
   std::uint64_t self = 0;      ///< XXH3 of the fields above
 
   CopyTrailer(std::uint64_t copied, std::uint64_t content);
-  /// The trailer that ends `bytes`, if they end with one.
+  /// The trailer at the end of `bytes`, if there is one.
   static std::optional<CopyTrailer> Find(std::span<const std::byte> bytes);
 };
 
-/// Sees to it that a copy of the source is at `path`: the one that is there already,
-/// while the checksum in its trailer is the source's, else a new one by temp + fsync +
+/// Ensures that a copy of the source is at `path`. It keeps an existing copy whose
+/// trailer has the source's checksum, and otherwise makes a new one by temp + fsync +
 /// rename. `tier` names the caller in messages. Errors: ALREADY_EXISTS for a file that is
-/// no such copy: it is never overwritten; DATA_LOSS when the source is damaged; those of
-/// the disk.
+/// no such copy, which is never overwritten; DATA_LOSS when the source is damaged; those
+/// of the disk.
 absl::Status EnsureCopy(const std::string& tier, const std::string& path,
                         const PlacementSource& source, Progress& progress);
 

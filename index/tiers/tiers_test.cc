@@ -21,8 +21,8 @@ std::vector<std::string> AddressableTiers() {
                                     "emulated:lat=300ns,bw=6GB/s",
                                     "emulated:cxl,lines=16",
                                     "fail:every=1000000+dram"};
-  // Of this machine, as "dax:/mnt/pmem/copy numa:1": what the test in a virtual machine
-  // has besides.
+  // Tiers of this machine, such as "dax:/mnt/pmem/copy numa:1": the additional ones of
+  // the test in a virtual machine.
   if (const char* more = std::getenv("HMANN_TEST_TIERS"); more != nullptr) {
     for (const absl::string_view spec : absl::StrSplit(more, ' ', absl::SkipEmpty()))
       specs.emplace_back(spec);
@@ -125,7 +125,7 @@ TEST_P(EveryAddressableTier, SaysWhereTheBytesAre) {
   std::uint64_t sum = 0;
   for (const std::byte b : region.bytes()) sum += std::to_integer<std::uint64_t>(b);
   EXPECT_GT(sum, 0u);
-  const Whereabouts where = region.Where();
+  const MemoryResidency where = region.Where();
   EXPECT_EQ(where.bytes, 8_MiB);
   EXPECT_EQ(where.file_backed, absl::StartsWith(GetParam(), "mapped"));
   EXPECT_EQ(!where.device.empty(), absl::StartsWith(GetParam(), "dax:")) << where.device;

@@ -17,7 +17,7 @@ struct PlacedFile {
   Region region;
 };
 
-/// Reads blocks at random, always as many in flight as the reader allows.
+/// Reads blocks at random, always with as many in flight as the reader allows.
 struct RandomReads {
   std::shared_ptr<const PlacedFile> region;  ///< outlives the reader
   std::unique_ptr<BlockReader> reader;
@@ -33,7 +33,7 @@ struct RandomReads {
     return taken == 1 ? absl::OkStatus() : Internal("a reader with a free place took no read");
   }
 
-  /// Microseconds of a read.
+  /// Returns microseconds per read.
   absl::StatusOr<double> Time(Probes::Clock::duration slice) {
     const auto end = Probes::Clock::now() + slice;
     const auto patience = end + std::chrono::seconds(30);

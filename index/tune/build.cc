@@ -14,16 +14,16 @@ absl::StatusOr<std::string> ChooseStructure(BuildCall* call) {
   const std::uint64_t bytes = call->plan.fast_memory_bytes;
   if (bytes == 0) return "";
   if (call->build.promote.has_value())
-    return InvalidArgument("promote: not beside fast_memory, which chooses it");
+    return InvalidArgument("promote: cannot be combined with fast_memory, which chooses it");
   HMANN_ASSIGN_OR_RETURN(PlannedBuild planned, Plan(call->build, call->plan));
   call->build = std::move(planned.build);
-  const PlannedPlacement& placement = planned.placement;
+  const PlannedStructure& placement = planned.placement;
   std::string line = absl::StrCat("planned for ", FormatSize(bytes), ": ", placement.structure);
   if (placement.slow == "dram") line += ", L0 in DRAM as well (--slow dram)";
   if (placement.cache_bytes > 0)
     absl::StrAppend(&line, ", and a cache (--cache static --cache-size ",
                     placement.cache_bytes >> 10, "KiB)");
-  call->plan.fast_memory_bytes = 0;  // it is chosen
+  call->plan.fast_memory_bytes = 0;  // the plan is chosen
   return line + "; `hmann plan --explain` says why\n";
 }
 

@@ -13,42 +13,41 @@
 #include "index/base/cpu.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
-#include "index/dials/effort.h"
 #include "index/index_impl.h"
+#include "index/params/ef_scale.h"
 #include "index/tune/counting.h"
-#include "index/tune/effort_curve.h"
+#include "index/tune/ef_scale_curve.h"
 #include "index/tune/learning_set.h"
 
 namespace hmann {
 namespace {
 
-/// Neighbours that are calibrated for, with as many queries as bring the standard error
-/// of a mean recall of 0.95 to about 0.0025; of thousands a few say as much as there is
-/// time for.
+/// A k to calibrate and its number of queries. They bring the standard error of a mean
+/// recall of 0.95 to about 0.0025. For k in the thousands, a few queries give all the
+/// precision that there is time for.
 struct Wanted {
   std::uint32_t k;
   std::uint64_t queries;
 };
 constexpr Wanted kWanted[] = {{1, 5000}, {10, 2500}, {100, 500}, {1000, 30}, {10000, 4}};
-/// Beyond, scalar codes and codes in far memory go by their curve of so many.
+/// Above this k, scalar codes and codes in far memory use their curve of this k.
 constexpr std::uint32_t kMostKOfOthers = 100;
-/// Recalls that every curve has a point near, ascending.
+/// Every curve has a point near these recalls, ascending.
 constexpr double kCalibrated[] = {0.85, 0.9, 0.95, 0.99};
-/// The curve is of some queries; all of them are run once, near the default recall, and
-/// move it by as much as they find more or less there: a run costs what its queries cost,
-/// and how steeply recall rises hangs less on who they are than how high it is. How many
-/// is a guess.
+/// The curve is measured on some queries. All queries are run once, near the default
+/// recall, and shift the curve by the difference they find there. Cost is proportional to
+/// queries, and the slope of recall depends less on the choice of queries than its level.
+/// The number is a guess.
 constexpr std::uint64_t kSome = 300;
 
-/// A vector that is left out is harder to find than a query would be, since its
-/// neighbours chose their links beside it; one that is left in is too easy, since it
-/// leads to all of them. What a query misses lies between, at this share of the way, a
-/// guess: for k = 1, 10 and 100 it was 0.47, 0.26, 0.1 on SIFT, 0.30, 0.17, 0.1 on words,
-/// 0.42, 0.27, 0 on uniform vectors, but 0.8, 0.55 on Fashion-MNIST
-/// (doc/notes/tuning.md).
+/// A left-out vector is harder to find than a query, because its neighbors chose their
+/// links next to it. A left-in vector is too easy, because it leads to all of them. A
+/// query's misses lie between, at this share of the way, a guess. For k = 1, 10 and 100
+/// it was 0.47, 0.26, 0.1 on SIFT, 0.30, 0.17, 0.1 on words, 0.42, 0.27, 0 on uniform
+/// vectors, but 0.8, 0.55 on Fashion-MNIST (doc/notes/tuning.md).
 double ShareOfLeftIn(std::uint32_t k) { return std::max(0.0, 0.35 - 0.135 * std::log10(k)); }
 
-/// Of so few vectors fewer queries say as much.
+/// With few vectors, fewer queries are as precise.
 std::uint64_t LearningQueries(const CalibrateOptions& options, std::uint64_t wanted,
                               std::uint64_t n) {
   constexpr std::uint64_t kLeast = 30, kVectorsAQuery = 4;
@@ -63,7 +62,7 @@ class CalibrationOfIndex {
 
   absl::StatusOr<Calibration> Run(const std::string& path) {
     path_ = path;
-    // Eight bits lose next to nothing.
+    // Eight bits lose almost nothing.
     for (const std::uint32_t bits : {0u, 4u}) HMANN_RETURN_IF_ERROR(Open(bits));
     const std::uint64_t n = indexes_.front()->info().n;
     const std::uint64_t most_k = options_.queries.empty() ? std::max<std::uint64_t>(n, 2) - 1 : n;
@@ -71,7 +70,7 @@ class CalibrationOfIndex {
       if (wanted.k > most_k || (wanted.k > kLeastRare && n < kVectorsForRare * wanted.k)) continue;
       HMANN_RETURN_IF_ERROR(CalibrateFor(wanted, n));
     }
-    // Fewer vectors than the second k: as many as there are.
+    // With fewer vectors than the second k, calibrate their number.
     if (most_k < kWanted[1].k && most_k > 1)
       HMANN_RETURN_IF_ERROR(CalibrateFor({static_cast<std::uint32_t>(most_k), kSome}, n));
     std::sort(calibration_.curves.begin(), calibration_.curves.end(),
@@ -82,11 +81,12 @@ class CalibrationOfIndex {
   }
 
  private:
-  /// A k of thousands among few times as many vectors is nobody's search.
+  /// Searches with k in the thousands are unrealistic among only a few times as many
+  /// vectors.
   static constexpr std::uint32_t kLeastRare = 100;
   static constexpr std::uint64_t kVectorsForRare = 20;
 
-  /// Scalar codes are calibrated where they can be made, and take little of the memory.
+  /// Scalar codes are calibrated if they can be made and take little of the memory.
   absl::Status Open(std::uint32_t bits) {
     if (bits > 0) {
       const IndexInfo& info = indexes_.front()->info();
@@ -118,18 +118,18 @@ class CalibrationOfIndex {
         HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, learning.n(), runs, runs_left_in));
       }
       if (ImplOf(*index).placed().coded != nullptr) continue;
-      HMANN_RETURN_IF_ERROR(AddCurve(Contexts(*index).front(), WalkKind::kUpper, wanted.k,
+      HMANN_RETURN_IF_ERROR(AddCurve(Contexts(*index).front(), SearchMode::kUpper, wanted.k,
                                      learning.n(), runs, runs_left_in));
     }
     progress_.Finish();
     return absl::OkStatus();
   }
 
-  /// Where each way of searching is the default.
+  /// The contexts in which each search mode is the default.
   static std::vector<SearchContext> Contexts(const Index& index) {
     SearchContext memory = ImplOf(index).placed().Context();
     memory.far = memory.block_tier = false;
-    memory.effort = 1.0f;
+    memory.ef_scale = 1.0f;
     if (memory.scalar_bits > 0) return {memory};
     std::vector<SearchContext> contexts = {memory};
     SearchContext far = memory, device = memory;
@@ -139,45 +139,46 @@ class CalibrationOfIndex {
     return contexts;
   }
 
-  /// Recall of what vectors that are left in find beside themselves.
-  static absl::StatusOr<double> OthersThanItself(Dials dials, std::uint64_t queries,
+  /// Recall of the neighbors other than itself that left-in vectors find.
+  static absl::StatusOr<double> OthersThanItself(ResolvedParams params, std::uint64_t queries,
                                                  CountingRuns& runs) {
-    ++dials.k;
-    if (dials.ef_l0 > 0) dials.ef_l0 = std::max(dials.ef_l0, dials.k);
-    HMANN_ASSIGN_OR_RETURN(const Counted counted, runs.Run(dials, queries));
-    return (counted.recall * dials.k - 1) / (dials.k - 1);
+    ++params.k;
+    if (params.ef_l0 > 0) params.ef_l0 = std::max(params.ef_l0, params.k);
+    HMANN_ASSIGN_OR_RETURN(const Counted counted, runs.Run(params, queries));
+    return (counted.recall * params.k - 1) / (params.k - 1);
   }
 
-  absl::Status AddCurve(const SearchContext& context, std::optional<WalkKind> walk, std::uint32_t k,
-                        std::uint64_t queries, CountingRuns& runs, CountingRuns& runs_left_in) {
-    HMANN_ASSIGN_OR_RETURN(const Dials at_one,
-                           SearchOptions({.k = k, .walk = walk}).Resolve(context));
-    // Fewer are promoted than are asked for.
-    if (walk.has_value() && at_one.walk != walk) return absl::OkStatus();
-    const auto count = [&](double effort, std::uint64_t of) {
+  absl::Status AddCurve(const SearchContext& context, std::optional<SearchMode> mode,
+                        std::uint32_t k, std::uint64_t queries, CountingRuns& runs,
+                        CountingRuns& runs_left_in) {
+    HMANN_ASSIGN_OR_RETURN(const ResolvedParams at_one,
+                           SearchParams({.k = k, .mode = mode}).Resolve(context));
+    // Fewer nodes are promoted than requested.
+    if (mode.has_value() && at_one.mode != mode) return absl::OkStatus();
+    const auto count = [&](double ef_scale, std::uint64_t of) {
       progress_.Advance(1);
-      return runs.Run(WithEffort(at_one, effort, context.n, context.n1), of);
+      return runs.Run(WithEfScale(at_one, ef_scale, context.n, context.n1), of);
     };
     const std::uint64_t some = std::min(queries, k < 100 ? kSome : kSome / 2);
-    EffortCurve curve([&](double effort) { return count(effort, some); },
-                      static_cast<double>(some * k));
-    std::optional<EffortCurve::Point> middle;
+    EfScaleCurve curve([&](double ef_scale) { return count(ef_scale, some); },
+                       static_cast<double>(some * k));
+    std::optional<EfScaleCurve::Point> middle;
     for (const double recall : kCalibrated) {
       HMANN_ASSIGN_OR_RETURN(const auto point, curve.Reach(recall, kClose * (1 - recall)));
-      // Of the upper layers alone, which are no default then, nothing.
-      if (walk.has_value() && curve.points().back().counted.recall < kCalibrated[0])
+      // Settings of the upper layers alone that are no default there are not stored.
+      if (mode.has_value() && curve.points().back().counted.recall < kCalibrated[0])
         return absl::OkStatus();
       if (!point.has_value()) break;
       if (recall <= kDefaultRecall) middle = point;
     }
     if (!middle.has_value()) middle = curve.points().back();
-    HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->effort, queries));
+    HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->ef_scale, queries));
     const auto answers = static_cast<double>(queries * k);
     double recall = all.recall;
-    if (runs_left_in.queries() > 0 && !walk.has_value()) {
+    if (runs_left_in.queries() > 0 && !mode.has_value()) {
       HMANN_ASSIGN_OR_RETURN(
           const double others,
-          OthersThanItself(WithEffort(at_one, middle->effort, context.n, context.n1), queries,
+          OthersThanItself(WithEfScale(at_one, middle->ef_scale, context.n, context.n1), queries,
                            runs_left_in));
       recall += ShareOfLeftIn(k) * std::max(0.0, others - recall);
     }
@@ -186,20 +187,20 @@ class CalibrationOfIndex {
     made.way = WayOf(at_one, context);
     made.k = k;
     made.queries = queries;
-    for (const EffortCurve::Point& point : curve.points()) {
+    for (const EfScaleCurve::Point& point : curve.points()) {
       const Counted& counted = point.counted;
       const double before = made.points.empty() ? 0 : made.points.back().recall,
                    shifted = Logit(counted.recall, answers) + shift;
-      // A few queries may find less with more effort.
+      // A few queries may find less with a higher ef_scale.
       made.points.push_back(
-          {static_cast<float>(point.effort), std::max(before, 1 / (1 + std::exp(-shifted))),
+          {static_cast<float>(point.ef_scale), std::max(before, 1 / (1 + std::exp(-shifted))),
            counted.Mean(&Counters::distances_fast) + counted.Mean(&Counters::distances_slow)});
     }
     return absl::OkStatus();
   }
 
-  /// Of the misses that a recall leaves: nearer a point need not lie to it, since it is
-  /// interpolated.
+  /// As a share of the misses that a recall leaves. A point need not be nearer to it,
+  /// because recall is interpolated.
   static constexpr double kClose = 0.5;
 
   const CalibrateOptions& options_;
@@ -220,7 +221,7 @@ absl::StatusOr<Calibration> Calibrate(const std::string& index, const CalibrateO
   table.content_hash = info.content_hash;
   HMANN_ASSIGN_OR_RETURN(table.calibration, CalibrationOfIndex(options, progress).Run(index));
   HMANN_RETURN_IF_ERROR(WriteTunedTable(index, table));
-  // As every search will read it: rounded.
+  // Read it as every search will: rounded.
   HMANN_ASSIGN_OR_RETURN(const TunedTable stored, ReadTunedTable(index, info.content_hash, info.n));
   if (!stored.calibration.has_value())
     return DataLoss(index, ": the calibration was written and is gone");

@@ -1,4 +1,4 @@
-/// What the default dials of an index give, with and without its calibration.
+/// Recall of the default parameters of an index, with and without its calibration.
 #include "index/tune/calibrate.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,8 @@ struct Outcome {
 
 class CalibrateTest : public ::testing::Test {
  protected:
-  /// An index of such vectors, and its neighbours of others of their kind.
+  /// Makes an index of such vectors, and finds the neighbors of other vectors of the same
+  /// kind.
   void Make(Shape shape, DType dtype, std::uint32_t dim, std::uint64_t n,
             Metric metric = Metric::kL2) {
     build_ = SmallBuild(folder_, dtype, metric, 10, dim);
@@ -39,24 +40,24 @@ class CalibrateTest : public ::testing::Test {
     MustBuild(build_);
   }
 
-  Outcome Search(const SearchOptions& options, const std::string& slow = "mapped") {
+  Outcome Search(const SearchParams& options, const std::string& slow = "mapped") {
     const auto index = *Index::Open(build_.out, {.slow = slow});
     const auto file = *VectorFile::Open(queries_);
     const GroundTruth truth =
         *ExactSearch(*IndexFile::Open(build_.out), {file.Row(0), kQueries * file.row_bytes()},
                      options.k, 2, quiet_);
-    const Dials dials = index->Resolve(options)->dials;
+    const ResolvedParams params = index->Resolve(options)->params;
     Searcher searcher(index);
     Counters counters;
     Outcome outcome;
     for (std::uint32_t i = 0; i < kQueries; ++i) {
       Answer answer;
-      EXPECT_TRUE(searcher.Search(file.Row(i), dials, &answer, &counters).ok());
+      EXPECT_TRUE(searcher.Search(file.Row(i), params, &answer, &counters).ok());
       std::vector<std::uint64_t> ids;
       std::vector<float> distances;
-      for (const Neighbour& neighbour : answer.nearest) {
-        ids.push_back(neighbour.label);
-        distances.push_back(neighbour.distance);
+      for (const Neighbor& neighbor : answer.nearest) {
+        ids.push_back(neighbor.label);
+        distances.push_back(neighbor.distance);
       }
       outcome.recall += RecallAtK(truth, i, options.k, ids, distances) / kQueries;
     }
@@ -82,7 +83,7 @@ TEST_F(CalibrateTest, HardVectorsGetTheEffortThatTheyNeed) {
   }
   for (const char* slow : {"mapped", "nvme"}) {
     EXPECT_GT(Search({.k = 10}, slow).recall, 0.94) << slow;
-    // Vectors left in say too much of so few: 0.93 of 10,000 queries.
+    // Left-in vectors are too optimistic with so few vectors: 0.93 of 10,000 queries.
     EXPECT_GT(Search({.k = 1}, slow).recall, 0.91) << slow;
   }
   EXPECT_GT(Search({.k = 10, .recall = 0.985}).recall, 0.97);
@@ -105,8 +106,8 @@ TEST_F(CalibrateTest, EasyVectorsCostLess) {
       << "times were not looked at";
 }
 
-/// Vectors of one direction each and of very different lengths: the long ones are the
-/// answers to every query, and promoted.
+/// Vectors each of one direction and of very different lengths. The long ones are the
+/// answers to every query, and they are promoted.
 TEST_F(CalibrateTest, WherePromotedNodesAreTheAnswersL0IsLeftOut) {
   build_ = SmallBuild(folder_, DType::kF32, Metric::kInnerProduct, 10, 32);
   GenerateOptions generate{.shape = Shape::kClustered, .n = 8000, .dim = 32};
@@ -119,14 +120,14 @@ TEST_F(CalibrateTest, WherePromotedNodesAreTheAnswersL0IsLeftOut) {
   MustBuild(build_);
   const Outcome before = Search({.k = 10}, "nvme");
   ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
-  EXPECT_EQ((*Index::Open(build_.out, {.slow = "nvme"}))->Resolve({.k = 10})->dials.walk,
-            WalkKind::kUpper);
+  EXPECT_EQ((*Index::Open(build_.out, {.slow = "nvme"}))->Resolve({.k = 10})->params.mode,
+            SearchMode::kUpper);
   const Outcome after = Search({.k = 10}, "nvme");
   EXPECT_GT(after.recall, 0.94);
   EXPECT_LT(after.distances, before.distances);
 }
 
-TEST_F(CalibrateTest, KnowsManyNeighboursAndScalarCodes) {
+TEST_F(CalibrateTest, KnowsManyNeighborsAndScalarCodes) {
   Make(Shape::kClustered, DType::kF32, 32, 25000);
   const auto made = Calibrate(build_.out, {}, quiet_);
   ASSERT_TRUE(made.ok()) << made.status();
@@ -135,11 +136,11 @@ TEST_F(CalibrateTest, KnowsManyNeighboursAndScalarCodes) {
                        [&](const auto& curve) { return curve.way == way && curve.k == k; });
   };
   for (const std::uint32_t k : {1u, 10u, 100u, 1000u}) {
-    EXPECT_TRUE(has({.walk = WalkKind::kBestFirst}, k)) << k;
-    EXPECT_TRUE(has({.walk = WalkKind::kQuantised, .cells = true}, k)) << k;
+    EXPECT_TRUE(has({.mode = SearchMode::kGraph}, k)) << k;
+    EXPECT_TRUE(has({.mode = SearchMode::kQuantized, .cells = true}, k)) << k;
   }
-  EXPECT_FALSE(has({.walk = WalkKind::kBestFirst}, 10000)) << "of 25,000 vectors";
-  EXPECT_TRUE(has({.walk = WalkKind::kBestFirst, .scalar_bits = 4}, 10));
+  EXPECT_FALSE(has({.mode = SearchMode::kGraph}, 10000)) << "of 25,000 vectors";
+  EXPECT_TRUE(has({.mode = SearchMode::kGraph, .scalar_bits = 4}, 10));
   for (const std::uint32_t k : {1u, 10u, 100u, 300u}) {
     const double recall = Search({.k = k}).recall;
     EXPECT_GT(recall, 0.925) << k;
@@ -183,7 +184,7 @@ TEST_F(CalibrateTest, KeepsWhatWasTunedAndReplacesWhatIsStale) {
   EXPECT_EQ(Calibrate(build_.out, options, quiet_).status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(CalibrateTest, FewerVectorsThanNeighbours) {
+TEST_F(CalibrateTest, FewerVectorsThanNeighbors) {
   Make(Shape::kClustered, DType::kF32, 8, 12);
   const auto made = Calibrate(build_.out, {}, quiet_);
   ASSERT_TRUE(made.ok()) << made.status();

@@ -24,7 +24,7 @@ CountingRuns::CountingRuns(const std::shared_ptr<const Index>& index, const Lear
 }
 
 absl::StatusOr<Counters> CountingRuns::Answers(
-    const Dials& dials, std::uint64_t count,
+    const ResolvedParams& params, std::uint64_t count,
     const std::function<void(std::size_t i, const Answer&)>& take) {
   constexpr std::size_t kChunk = 8;
   std::vector<absl::Status> outcome(searchers_.size());
@@ -36,7 +36,7 @@ absl::StatusOr<Counters> CountingRuns::Answers(
       if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed))
         outcome[place] = absl::CancelledError("the work was cancelled");
       else
-        outcome[place] = searchers_[place].Search(learning_.Row(i), dials, &answer,
+        outcome[place] = searchers_[place].Search(learning_.Row(i), params, &answer,
                                                   &counters[place], learning_.Limits(i));
       if (outcome[place].ok()) take(i, answer);
     }
@@ -46,16 +46,16 @@ absl::StatusOr<Counters> CountingRuns::Answers(
   return counters[0];
 }
 
-absl::StatusOr<Counted> CountingRuns::Run(const Dials& dials, std::uint64_t queries) {
+absl::StatusOr<Counted> CountingRuns::Run(const ResolvedParams& params, std::uint64_t queries) {
   const std::uint64_t count = std::min(queries, learning_.n());
   std::vector<double> recalls(count);
   Counted counted{.queries = count};
   HMANN_ASSIGN_OR_RETURN(counted.counters,
-                         Answers(dials, count, [&](std::size_t i, const Answer& answer) {
-                           recalls[i] = learning_.RecallOf(i, dials.k, answer);
+                         Answers(params, count, [&](std::size_t i, const Answer& answer) {
+                           recalls[i] = learning_.RecallOf(i, params.k, answer);
                          }));
   const auto n = static_cast<double>(count);
-  const RecallSummary summary = SummariseRecall(recalls);
+  const RecallSummary summary = SummarizeRecall(recalls);
   counted.recall = summary.mean;
   counted.recall_p05 = summary.p05;
   for (const double recall : recalls)

@@ -13,8 +13,8 @@
 
 namespace hmann {
 
-/// What some queries found at a setting, and the work that it took. No clock was looked
-/// at: any machine, however busy, gives the same.
+/// The recall of some queries at a setting, and the work they took. No clock is involved,
+/// so the result is the same on any machine, however busy.
 struct Counted {
   std::uint64_t queries = 0;
   double recall = 0;            ///< mean
@@ -27,7 +27,7 @@ struct Counted {
   }
 };
 
-/// Mean recall less z standard errors, over queries; one query that finds half as much is
+/// Mean recall less z standard errors, over queries. One query that finds half as much is
 /// added, so that a few perfect answers prove little.
 double RecallLowerBound(const Counted& counted, double z);
 
@@ -39,16 +39,16 @@ class CountingRuns {
   CountingRuns(const std::shared_ptr<const Index>& index, const LearningSet& learning, int threads,
                const std::atomic<bool>* cancelled);
 
-  /// How many the learning set has.
+  /// The number of queries in the learning set.
   std::uint64_t queries() const { return learning_.n(); }
-  /// The first `queries` of the learning set. Errors: those of Searcher::Search,
+  /// Runs the first `queries` of the learning set. Errors: those of Searcher::Search,
   /// CANCELLED.
-  absl::StatusOr<Counted> Run(const Dials& dials, std::uint64_t queries);
+  absl::StatusOr<Counted> Run(const ResolvedParams& params, std::uint64_t queries);
 
-  /// Answers the first `count` rows of the learning set, be their neighbours known or
-  /// not, and hands each answer to `take`, on all threads. Returns the counters. Errors:
-  /// as Run.
-  absl::StatusOr<Counters> Answers(const Dials& dials, std::uint64_t count,
+  /// Answers the first `count` rows of the learning set, whether or not their neighbors
+  /// are known, and hands each answer to `take`, on all threads. Returns the counters.
+  /// Errors: as Run.
+  absl::StatusOr<Counters> Answers(const ResolvedParams& params, std::uint64_t count,
                                    const std::function<void(std::size_t i, const Answer&)>& take);
 
  private:

@@ -10,7 +10,7 @@
 namespace hmann {
 namespace {
 
-/// Rows that stay in the second-level cache while queries are compared with them.
+/// This many rows stay in the second-level cache while queries are compared with them.
 constexpr std::size_t kRowsAtOnce = 512;
 
 }  // namespace
@@ -27,7 +27,7 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
         EncodeRow(kernels, queries.data() + i * vector_bytes, rows.data() + i * kernels.row_bytes));
   }
   ThreadPool pool(threads > 0 ? threads : UsableCores());
-  // Of each thread, for each query: rows are read once.
+  // Per thread and query, so that rows are read once.
   std::vector<std::vector<Beam>> best(static_cast<std::size_t>(pool.threads()),
                                       std::vector<Beam>(count));
   for (std::vector<Beam>& beams : best)
@@ -47,7 +47,7 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
     }
     progress.Advance(end - begin);
   };
-  progress.Start("exact neighbours", info.n, "vectors");
+  progress.Start("exact neighbors", info.n, "vectors");
   pool.ParallelFor(info.n, kRowsAtOnce, compare);
   progress.Finish();
 

@@ -23,19 +23,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Samples grow by so much until one takes as long, or is as large: users are asked to
-/// wait some seconds.
+/// Samples grow by this factor until one takes long enough or is large enough, so that
+/// users wait only some seconds.
 constexpr std::uint64_t kFewestRows = 4000, kMostRows = 256'000, kGrowth = 4;
 constexpr double kSampleSeconds = 2;
-/// Time grows at least as the rows do. Two short samples may tell of more than this: a
-/// guess, which is printed.
+/// Time grows at least in proportion to rows. Two short samples may suggest more than
+/// this. The value is a guess, which is printed.
 constexpr double kFastestGrowth = 1.3;
-/// CPU of a build within bounded memory beside one in memory, whose lists are compared
-/// from one side: ten million vectors within 2 GiB, elsewhere a guess.
+/// CPU of a build within bounded memory relative to one in memory, because it compares
+/// lists from one side. Measured on ten million vectors within 2 GiB; otherwise a guess.
 constexpr double kBounded = 1.4;
 
-/// Folder and index, which may be on one disk: what an interrupted build has left in the
-/// folder is used again.
+/// Checks the disks of folder and index, which may be the same. An interrupted build's
+/// files in the folder are reused.
 absl::Status CheckDisks(const BuildOptions& options, const BuildEstimate& estimate) {
   std::error_code error;
   const std::string out = fs::absolute(options.out, error).parent_path().string();
@@ -48,7 +48,7 @@ absl::Status CheckDisks(const BuildOptions& options, const BuildEstimate& estima
   const bool one_disk = ::stat(StandingPart(options.work).c_str(), &a) == 0 &&
                         ::stat(StandingPart(out).c_str(), &b) == 0 && a.st_dev == b.st_dev;
   if (!one_disk) return CheckDiskRoom(out, "the index", estimate.file_bytes);
-  return CheckDiskRoom(out, "the index beside the work folder",
+  return CheckDiskRoom(out, "the index next to the work folder",
                        work.work_bytes_at_end + estimate.file_bytes, there);
 }
 
@@ -57,7 +57,7 @@ absl::Status CheckMemory(const BuildOptions& options, const BuildShape& shape) {
                             : CheckBuildBytes(shape);
 }
 
-/// CPU seconds of building the first `rows`, by all threads.
+/// Returns the CPU seconds of building the first `rows`, by all threads.
 absl::StatusOr<double> MeasureSample(const BuildOptions& options, std::uint64_t rows,
                                      Progress& progress) {
   BuildOptions sample = options;
@@ -93,7 +93,7 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
   HMANN_RETURN_IF_ERROR(CheckDisks(options, forecast.estimate));
   if (inputs.has_graph()) return forecast;
 
-  // How time grows is seen on two sizes of these vectors.
+  // Two sample sizes of these vectors show how time grows.
   const std::uint64_t n = forecast.shape.n;
   double growth = 1, cpu = 0;
   for (std::uint64_t rows = std::min(n, kFewestRows);; rows = std::min(n, rows * kGrowth)) {

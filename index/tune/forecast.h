@@ -9,22 +9,23 @@
 
 namespace hmann {
 
-/// What a build as asked for will take.
+/// The forecast cost of a requested build.
 struct BuildForecast {
   PlanShape shape;
   PlanStructure structure;
   int threads = 1;
   BuildEstimate estimate;
-  std::uint64_t measured_rows = 0;  ///< 0: none were built, as of another library's graph
-  double measured_seconds = 0;      ///< that this took, and
-  double growth = 1;                ///< the power of the rows that time grew with up to there
+  std::uint64_t measured_rows = 0;  ///< 0: none were built, as with another library's graph
+  double measured_seconds = 0;      ///< the time of that trial build
+  double growth = 1;                ///< exponent with which time grew with rows up to measured_rows
   double cpu_seconds = 0;           ///< of the build, from these; 0: not known
 };
 
-/// Builds some of the rows, for some seconds, in a file beside options.out that is
-/// removed again, in order to know this machine and these vectors; nothing else is
-/// written. Errors: those of Build that can be known before: RESOURCE_EXHAUSTED also
-/// where the work folder or the index will not find the disk they need.
+/// Forecasts a build by building some of the rows for some seconds, in order to measure
+/// this machine and these vectors. The trial goes to a file next to options.out that is
+/// removed again; nothing else is written. Errors: those of Build that can be known
+/// beforehand; RESOURCE_EXHAUSTED also if the disk has no room for the work folder or the
+/// index.
 absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progress& progress);
 
 }  // namespace hmann

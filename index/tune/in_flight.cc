@@ -13,17 +13,17 @@ namespace {
 
 constexpr int kInFlightRounds = 3;
 constexpr std::uint32_t kMostInMemory = 16, kMostOnADevice = 64;
-/// Of a run: enough that its first and last queries, which have fewer beside them, weigh
-/// little.
+/// Queries per run: enough that the first and last ones, with fewer others in flight,
+/// weigh little.
 constexpr std::uint64_t kQueries = 400;
-/// Closer than this two numbers are one: about what a setting differs from itself on a
+/// Numbers closer than this count as equal. It is about the variation of a setting on a
 /// quiet machine, a guess.
 constexpr double kAsGood = 0.98;
 
 }  // namespace
 
 absl::StatusOr<InFlight> MeasureInFlight(const std::shared_ptr<const Index>& index,
-                                         const LearningSet& learning, const Dials& dials,
+                                         const LearningSet& learning, const ResolvedParams& params,
                                          const std::atomic<bool>* cancelled) {
   SearchLimits limits;
   limits.cancelled = cancelled;
@@ -46,7 +46,7 @@ absl::StatusOr<InFlight> MeasureInFlight(const std::shared_ptr<const Index>& ind
     for (Tried& one : tried) {
       const auto start = std::chrono::steady_clock::now();
       HMANN_RETURN_IF_ERROR(
-          searcher.SearchMany(count, query, dials, one.in_flight, done, nullptr, limits));
+          searcher.SearchMany(count, query, params, one.in_flight, done, nullptr, limits));
       HMANN_RETURN_IF_ERROR(failed);
       one.seconds.push_back(SecondsSince(start));
       first += count;

@@ -3,20 +3,20 @@
 #include <cstdint>
 #include <vector>
 
-#include "hmann/dials.h"
-#include "hmann/search_options.h"
+#include "hmann/resolved_params.h"
+#include "hmann/search_params.h"
 
 namespace hmann {
 
-/// Ways of searching an index that may be the fastest somewhere, as dials of effort 1
-/// (WithEffort brings each of them to a recall): of each walk that the index can run, a
-/// few that differ in the other dials. Those of the upper layers alone, ef_l0 = 0 in the
-/// paper, are the first where there are any.
-std::vector<Dials> WaysToSearch(std::uint32_t k, const SearchContext& context,
-                                std::uint32_t most_query_threads);
+/// Candidate settings that may be the fastest somewhere, as parameters of ef_scale 1
+/// (WithEfScale brings each of them to a recall). For each mode that the index can run
+/// there are a few, which differ in the other parameters. Settings of the upper layers
+/// alone, ef_l0 = 0 in the paper, come first if there are any.
+std::vector<ResolvedParams> WaysToSearch(std::uint32_t k, const SearchContext& context,
+                                         std::uint32_t most_query_threads);
 
-/// Ways next to `way`: one dial that effort does not decide is a step up or down. Effort
-/// 1 of each.
-std::vector<Dials> NextTo(const Dials& way, const SearchContext& context);
+/// Settings next to `way`: one parameter that ef_scale does not decide moves a step up or
+/// down. Each has ef_scale 1.
+std::vector<ResolvedParams> NextTo(const ResolvedParams& way, const SearchContext& context);
 
 }  // namespace hmann

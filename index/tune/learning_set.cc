@@ -13,8 +13,8 @@
 namespace hmann {
 namespace {
 
-/// The queries of a file, `most` of them from place `first` of a random order; `chosen`
-/// gets their rows in the file.
+/// Reads `most` queries of a file from place `first` of a random order; `chosen` gets
+/// their rows in the file.
 absl::Status ReadQueries(const LearningOptions& options, const IndexInfo& info, LearningSet& set,
                          std::vector<std::uint32_t>& chosen) {
   HMANN_ASSIGN_OR_RETURN(VectorFile file, VectorFile::Open(options.queries));
@@ -34,7 +34,7 @@ absl::Status ReadQueries(const LearningOptions& options, const IndexInfo& info, 
   return absl::OkStatus();
 }
 
-/// The rows of `chosen`.
+/// Returns the rows `chosen` of the ground truth.
 GroundTruth Chosen(const GroundTruth& all, const std::vector<std::uint32_t>& chosen) {
   GroundTruth truth{
       .n = static_cast<std::uint32_t>(chosen.size()), .k = all.k, .ids = {}, .distances = {}};
@@ -64,10 +64,11 @@ void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows) {
   rows.insert(rows.end(), bytes, bytes + info.dim * sizeof(float));
 }
 
-/// Distances that are computed rather than searched for: seconds on two cores.
+/// Above this number of distances neighbors are searched for, not computed: seconds on
+/// two cores.
 constexpr double kMostCompared = 2e9;
 
-/// The k nearest of the index to each query.
+/// Finds the k nearest vectors of the index to each query.
 absl::StatusOr<GroundTruth> NearestOf(const std::string& index, const IndexFile& file,
                                       std::span<const std::byte> queries, std::uint32_t k,
                                       Progress& progress) {
@@ -158,9 +159,9 @@ LearningSet LearningSet::LeftIn() const {
 double LearningSet::RecallOf(std::uint64_t i, std::uint32_t k, const Answer& answer) const {
   std::vector<std::uint64_t> ids;
   std::vector<float> distances;
-  for (const Neighbour& neighbour : answer.nearest) {
-    ids.push_back(neighbour.label);
-    distances.push_back(neighbour.distance);
+  for (const Neighbor& neighbor : answer.nearest) {
+    ids.push_back(neighbor.label);
+    distances.push_back(neighbor.distance);
   }
   return RecallAtK(truth, i, k, ids, distances);
 }

@@ -32,8 +32,8 @@ void NoteNoise(const OthersShare& others, const Probes& probes, int repeats,
   noise.busy_share = others.busy;
 }
 
-/// A name beside `beside` for a tier's own copy of the load chain, which is removed at
-/// the end.
+/// A scratch file next to a given one, for a tier's own copy of the load chain. It is
+/// removed at the end.
 class ScratchFile {
  public:
   explicit ScratchFile(const std::string& beside)
@@ -69,9 +69,9 @@ absl::Status AddTier(const std::string& tier, const ProfileOptions& options, Mea
     const std::string& beside = path.empty() ? options.scratch : path;
     if (beside.empty()) {
       return InvalidArgument("tier ", tier,
-                             " is measured on a file: give a path beside which one may be made");
+                             " is measured on a file: give a path in whose folder one may be made");
     }
-    // Not PATH itself: it may hold an index's L0. A folder can be shared, a device
+    // Not PATH itself: it may hold an index's L0. A folder can be shared, but a device
     // cannot.
     struct stat found {};
     if (stat(beside.c_str(), &found) == 0 && (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode))) {
@@ -109,7 +109,7 @@ absl::StatusOr<DeviceProfile> MeasureProfile(const ProfileOptions& options, Prog
   for (const std::string& tier : options.tiers) {
     if (std::find(tiers.begin(), tiers.end(), tier) == tiers.end()) tiers.push_back(tier);
   }
-  // Probes keep pointers to the figures: no vector may move.
+  // Probes keep pointers to the figures, so the vectors must not move.
   measured.profile.memory.reserve(tiers.size());
   measured.profile.blocks.reserve(tiers.size());
   for (const std::string& tier : tiers)

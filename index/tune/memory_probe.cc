@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kLine = 64;
 constexpr std::array<std::uint32_t, 9> kLoads = {1, 2, 4, 6, 8, 12, 16, 24, 32};
-constexpr std::uint64_t kSteps = 256;  ///< of each chain, between looks at the clock
+constexpr std::uint64_t kSteps = 256;  ///< steps of each chain between looks at the clock
 
 std::uint32_t Next(const std::byte* base, std::uint32_t line) {
   std::uint32_t next;
@@ -22,15 +22,15 @@ std::uint32_t Next(const std::byte* base, std::uint32_t line) {
   return next;
 }
 
-/// What a thread reads: a chain of lines somewhere, and for an emulated tier the book of
-/// what it has asked for.
+/// The memory that a thread reads: a chain of lines somewhere and, for an emulated tier,
+/// the record of its requests.
 struct Chain {
   std::shared_ptr<void> owner;
   const std::byte* base = nullptr;
   std::uint64_t bytes = 0;
   std::unique_ptr<EmulatedLines> emulated;
   std::array<std::uint32_t, 32> at{};
-  std::uint64_t read = 0;  ///< by the bandwidth probe
+  std::uint64_t read = 0;  ///< bytes read by the bandwidth probe
 
   std::uint64_t lines() const { return bytes / kLine; }
 };
@@ -63,7 +63,7 @@ double TimeLoads(Chain& chain, std::uint32_t loads, Probes::Clock::duration slic
   });
 }
 
-/// GB/s: bytes per ns.
+/// Returns GB/s: bytes per ns.
 double TimeStream(Chain& chain, Probes::Clock::duration slice) {
   constexpr std::uint64_t kChunk = 1 << 16;
   const double ns_per_byte = NsPerUnit(slice, kChunk, [&] {

@@ -10,35 +10,35 @@
 namespace hmann {
 namespace {
 
-/// The most that codes of so many bits may take of the fast memory of a vector; the rest
-/// is for centroids, which are promoted nodes: estimates are the worse, the fewer there
-/// are. Of SIFT (128 x u8) on a drive; for other vectors a guess.
+/// The largest share of a vector's fast memory that codes of these bits may take. The
+/// rest is for centroids, which are promoted nodes: the fewer there are, the worse the
+/// estimates. Measured on SIFT (128 x u8) on a drive; for other vectors a guess.
 struct CodeShare {
   std::uint32_t bits;
   double most;
 };
 constexpr CodeShare kCodeShares[] = {{4, 0.8}, {2, 0.9}, {1, 0.95}};
-/// With fewer nobody has counted the reads.
+/// Reads were not counted with fewer.
 constexpr double kFewestCentroids = 0.0015;
-/// On a tier that is read by lines codes of 2 bits or more pay, where a vector has more
-/// lines than its code (96 x f32 at +300 ns: 0.70 of the time). Narrow vectors have 2
-/// bits where so many are promoted as well (128 x u8: 1.16 of the time at 16 %, 0.97 at
-/// 39 %).
+/// On a tier that is read by lines, codes of 2 bits or more pay if a vector has more
+/// lines than its code. (96 x f32 at +300 ns takes 0.70 of the time.) Narrow vectors get
+/// 2 bits only if enough nodes are promoted as well (128 x u8: 1.16 of the time at 16 %,
+/// 0.97 at 39 %).
 constexpr std::uint32_t kNarrowRow = 128, kFewestBitsInMemory = 2;
 constexpr double kPromotedBesideNarrow = 0.25;
-/// Beyond, a cache of a drive saves as much.
+/// Above this share, a cache of a drive saves as much.
 constexpr double kMostPromoted = 0.8;
-/// Where L0 is as fast as they are.
+/// Share of promoted nodes if L0 is as fast as they are.
 constexpr double kPromotedBesideL0 = 0.16;
 /// A smaller cache is not worth its index.
 constexpr double kLeastCachedShare = 0.01;
 
-/// Bytes of a mapping of its own: of 2 MiB pages where it is that large.
+/// Bytes of a separate mapping: in 2 MiB pages if it is that large.
 std::uint64_t InPages(std::uint64_t bytes) {
   return RoundUp(bytes, bytes >= 2_MiB ? 2_MiB : 4_KiB);
 }
 
-/// By its name alone: the plan may be for another machine.
+/// Checks the tier by its name alone, because the plan may be for another machine.
 absl::Status CheckSlow(const std::string& slow) {
   const std::size_t colon = slow.find(':');
   const std::string kind = slow.substr(0, colon);
@@ -51,7 +51,7 @@ absl::Status CheckSlow(const std::string& slow) {
       slow, "'");
 }
 
-/// What lies in fast memory, each a mapping of its own, and L0 last.
+/// Lists what lies in fast memory, each with its own mapping, and L0 last.
 std::vector<PlacedBytes> StructureLines(const PlanStructure& structure, const Header& header) {
   std::vector<PlacedBytes> lines = {{"upper links", "", 0}};
   std::uint64_t sum = 0, l0 = 0;
@@ -67,7 +67,7 @@ std::vector<PlacedBytes> StructureLines(const PlanStructure& structure, const He
     if (section.kind == SectionKind::kL0) l0 = section.bytes;
   }
   for (const PlacedBytes& line : lines) sum += line.bytes;
-  // In memory; the file's section is another form of them.
+  // As in memory; the file's section has another form.
   const FastShape fast = FastShapeOf(header);
   if (const std::uint64_t cells = FastBytes(fast, structure.n1) - sum; cells > 0)
     lines.push_back({"cells", "", cells});
@@ -75,12 +75,12 @@ std::vector<PlacedBytes> StructureLines(const PlanStructure& structure, const He
   return lines;
 }
 
-/// A structure that the rule may take.
+/// A structure that the rule may choose.
 struct Candidate {
   PlanStructure structure;
   Header header;
   std::vector<PlacedBytes> lines;
-  std::uint64_t upper_bytes = 0;  ///< in pages, of all but L0
+  std::uint64_t upper_bytes = 0;  ///< in pages, without L0
 
   std::uint64_t l0_bytes() const { return InPages(lines.back().bytes); }
 };
@@ -93,7 +93,7 @@ class MemoryRule {
         reserve_(ReservedFastBytes(request.fast_bytes, request.threads)),
         budget_(request.fast_bytes - std::min(request.fast_bytes, reserve_)) {}
 
-  absl::StatusOr<PlacementPlan> Plan() const {
+  absl::StatusOr<MemoryPlan> Plan() const {
     HMANN_RETURN_IF_ERROR(request_.shape.Validate());
     HMANN_RETURN_IF_ERROR(CheckSlow(request_.slow));
     HMANN_ASSIGN_OR_RETURN(const Candidate least, Of({FewestPromoted(), PinnedBits(0), 1}));
@@ -124,13 +124,13 @@ class MemoryRule {
     return std::clamp<NodeId>(static_cast<NodeId>(n * share), 1,
                               static_cast<NodeId>(request_.shape.n - 1));
   }
-  /// Of a node that is not promoted, with its part of the cells.
+  /// Code bytes of an unpromoted node, with its part of the cells.
   double CodeBytesANode(std::uint32_t bits) const {
     return CodeBytes(request_.shape.dim, bits) + 0.25 +
            (request_.replicas == 2 ? sizeof(NodeId) : 0);
   }
 
-  /// A narrow vector on a tier that is read by lines.
+  /// Whether narrow vectors lie on a tier that is read by lines.
   bool InLines() const {
     return !drive_ &&
            std::uint64_t{request_.shape.dim} * SizeOf(request_.shape.dtype) <= kNarrowRow;
@@ -181,9 +181,9 @@ class MemoryRule {
     return Of({low, bits});
   }
 
-  /// What is left holds copies of the drive's blocks, found by an index. Of memory a line
-  /// comes sooner than it is found.
-  void AddCache(const Candidate& made, PlacementPlan& plan) const {
+  /// Fills the rest with copies of the drive's blocks, found by an index. On memory,
+  /// reading a line is faster than finding its copy.
+  void AddCache(const Candidate& made, MemoryPlan& plan) const {
     const double left = static_cast<double>(budget_ - made.upper_bytes),
                  blocks = static_cast<double>(made.lines.back().bytes) / kBlockBytes;
     // Two mappings, in whole pages.
@@ -197,8 +197,8 @@ class MemoryRule {
         {"cache's index", "dram", static_cast<std::uint64_t>(blocks * (4.125 + share * 8))});
   }
 
-  absl::StatusOr<PlacementPlan> PlanOf(const Candidate& made, bool beside_l0) const {
-    PlacementPlan plan;
+  absl::StatusOr<MemoryPlan> PlanOf(const Candidate& made, bool beside_l0) const {
+    MemoryPlan plan;
     plan.structure = made.structure;
     plan.fast_tier = "dram";
     plan.l0_tier = beside_l0 ? "dram" : request_.slow;
@@ -219,7 +219,7 @@ class MemoryRule {
     return plan;
   }
 
-  void Explain(const Candidate& made, bool beside_l0, PlacementPlan& plan) const {
+  void Explain(const Candidate& made, bool beside_l0, MemoryPlan& plan) const {
     const auto n = static_cast<double>(request_.shape.n);
     plan.rule.push_back(absl::StrFormat(
         "L0 takes %.1f bytes a vector, and the fast memory has %.1f (%s less %s for migration and "
@@ -269,7 +269,7 @@ class MemoryRule {
 
 }  // namespace
 
-absl::StatusOr<PlacementPlan> PlanPlacement(const PlanRequest& request) {
+absl::StatusOr<MemoryPlan> PlanMemory(const PlanRequest& request) {
   return MemoryRule(request).Plan();
 }
 

@@ -13,31 +13,31 @@ namespace hmann {
 struct PlanRequest {
   PlanShape shape;
   std::uint64_t fast_bytes = 0;
-  std::string slow = "nvme";  ///< tier of L0, of unlimited size, as MakeTier takes it
-  int threads = 1;            ///< that search at once: their scratch comes off the fast memory
+  std::string slow = "nvme";  ///< tier of L0, of unlimited size, in MakeTier's syntax
+  int threads = 1;            ///< searching at once: their scratch comes off the fast memory
   /// Pinned by the user.
   std::optional<double> promote;
   std::optional<std::uint32_t> bits, replicas;
-  /// The structure is that of a finished index; only where it lies is chosen.
+  /// Set for a finished index: its structure is fixed, and only its placement is chosen.
   std::optional<PlanStructure> finished;
 };
 
-/// Bytes of something and where it shall lie.
+/// Bytes of a structure and the tier that it should lie on.
 struct PlacedBytes {
   std::string structure, tier;
   std::uint64_t bytes = 0;
 };
 
-/// An index and where it lies. Index::Open can do all of it: upper layers, promoted
-/// vectors and codes together on one tier (`--fast`), L0 as a whole on one (`--slow`),
-/// and copies of L0's records of highest degree in fast memory (`--cache static
-/// --cache-size`).
-struct PlacementPlan {
+/// An index and its placement. Upper layers, promoted vectors and codes lie together on
+/// one tier (`--fast`), L0 as a whole on one (`--slow`). Copies of L0's records of
+/// highest degree lie in fast memory (`--cache static --cache-size`). Index::Open
+/// supports all of it.
+struct MemoryPlan {
   PlanStructure structure;
   std::string fast_tier, l0_tier;
-  std::uint64_t cache_bytes = 0;      ///< of copies, their index not included
+  std::uint64_t cache_bytes = 0;      ///< of copies, without their index
   double cached_share = 0;            ///< of L0's blocks
-  std::uint64_t migration_bytes = 0;  ///< of each searching thread, where L0 is on a drive
+  std::uint64_t migration_bytes = 0;  ///< per searching thread, if L0 is on a drive
   std::vector<PlacedBytes> bytes;
   std::uint64_t reserve_bytes = 0;  ///< of fast memory: migration space and scratch
   std::uint64_t fast_bytes = 0;     ///< with the reserve, structures in whole pages
@@ -45,13 +45,19 @@ struct PlacementPlan {
   std::vector<std::string> rule;  ///< the three lines of the rule, with their numbers
 };
 
-/// The rule (doc/planning.md):
-/// 1. L0 lies in fast memory if all of it fits there, else on the slow tier.
-/// 2. Codes come first, the most bits that leave enough of the fast memory: on a drive,
-///    and of wide vectors on memory; of narrow ones there only where much is left.
-/// 3. The rest is for promoted nodes, as many as fit; a static cache of a drive is last.
+/// Applies the rule (doc/planning.md):
+///
+/// 1. L0 lies in fast memory if all of it fits there, otherwise on the slow tier.
+///
+/// 2. Codes come next, with the most bits that leave enough of the fast memory. This
+/// applies to a drive, and to wide vectors on memory; narrow ones there get codes only if
+/// much is left.
+///
+/// 3. The rest is for promoted nodes, as many as fit. A static cache of a drive comes
+/// last.
+///
 /// Pure. Errors: INVALID_ARGUMENT (shape, slow tier); RESOURCE_EXHAUSTED naming the
 /// smallest fast memory that would do.
-absl::StatusOr<PlacementPlan> PlanPlacement(const PlanRequest& request);
+absl::StatusOr<MemoryPlan> PlanMemory(const PlanRequest& request);
 
 }  // namespace hmann

@@ -25,13 +25,13 @@ PlanRequest RuleRequest(std::uint64_t n, std::uint64_t fast_bytes,
   return request;
 }
 
-PlacementPlan MustPlanRule(const PlanRequest& request) {
-  const absl::StatusOr<PlacementPlan> plan = PlanPlacement(request);
+MemoryPlan MustPlanRule(const PlanRequest& request) {
+  const absl::StatusOr<MemoryPlan> plan = PlanMemory(request);
   EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? *plan : PlacementPlan{};
+  return plan.ok() ? *plan : MemoryPlan{};
 }
 
-std::uint64_t BytesOf(const PlacementPlan& plan, const std::string& tier) {
+std::uint64_t BytesOf(const MemoryPlan& plan, const std::string& tier) {
   std::uint64_t bytes = 0;
   for (const PlacedBytes& line : plan.bytes) bytes += line.tier == tier ? line.bytes : 0;
   return bytes;
@@ -42,7 +42,7 @@ std::uint64_t FastBytesOf(const PlanShape& shape, const PlanStructure& structure
 }
 
 // The table of the design: bytes of fast memory per vector at 1e9 x 128 u8, M = 16, 10 %
-// promoted, centroid implicit in its cell. Labels are lines of their own there.
+// promoted, centroid implicit in its cell. Labels have lines of their own there.
 TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
   constexpr double kBillion = 1e9;
   const PlanShape shape{1000000000, 128, DType::kU8, Metric::kL2, 16, false};
@@ -64,11 +64,11 @@ TEST(FastBytes, AreWithinThreePercentOfTheDesignsTable) {
   }
 }
 
-TEST(PlanPlacement, LinesAreTheFormulas) {
+TEST(PlanMemory, LinesAreTheFormulas) {
   for (const std::uint32_t bits : {0u, 2u}) {
     PlanRequest request = RuleRequest(1000000, 200_MiB);
     request.bits = bits;
-    const PlacementPlan plan = MustPlanRule(request);
+    const MemoryPlan plan = MustPlanRule(request);
     EXPECT_EQ(plan.structure.bits, bits);
     const std::uint64_t structures = FastBytesOf(request.shape, plan.structure);
     std::uint64_t lines = 0;
@@ -85,7 +85,7 @@ TEST(PlanPlacement, LinesAreTheFormulas) {
   }
 }
 
-TEST(PlanPlacement, TheMoreMemoryTheMoreIsTaken) {
+TEST(PlanMemory, TheMoreMemoryTheMoreIsTaken) {
   for (const char* slow : {"nvme", "emulated:lat=300ns"}) {
     bool fits = false;
     std::uint32_t bits = 0;
@@ -93,7 +93,7 @@ TEST(PlanPlacement, TheMoreMemoryTheMoreIsTaken) {
     for (std::uint64_t mib = 8; mib < 340; mib += mib < 60 ? 3 : 37) {
       SCOPED_TRACE(absl::StrCat(slow, ", ", mib, " MiB"));
       const PlanRequest request = RuleRequest(1000000, mib << 20, slow);
-      const absl::StatusOr<PlacementPlan> plan = PlanPlacement(request);
+      const absl::StatusOr<MemoryPlan> plan = PlanMemory(request);
       if (!plan.ok()) {
         EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted);
         EXPECT_FALSE(fits) << "more memory still fits";
@@ -113,9 +113,9 @@ TEST(PlanPlacement, TheMoreMemoryTheMoreIsTaken) {
   }
 }
 
-/// A tenth of a billion, of which reserve and pages are little.
-PlacementPlan ForBytes(double bytes_a_vector, const std::string& slow, std::uint32_t dim = 128,
-                       DType dtype = DType::kU8) {
+/// A tenth of a billion vectors, so that reserve and pages matter little.
+MemoryPlan ForBytes(double bytes_a_vector, const std::string& slow, std::uint32_t dim = 128,
+                    DType dtype = DType::kU8) {
   PlanRequest request =
       RuleRequest(100'000'000, static_cast<std::uint64_t>(bytes_a_vector * 1e8), slow);
   request.shape.dim = dim;
@@ -123,9 +123,9 @@ PlacementPlan ForBytes(double bytes_a_vector, const std::string& slow, std::uint
   return MustPlanRule(request);
 }
 
-/// The search over predicted times that the rule stands for chose these
+/// These are the choices of the search over predicted times that the rule replaces
 /// (doc/notes/planner.md).
-TEST(PlanPlacement, TakesWhatTheSearchTook) {
+TEST(PlanMemory, TakesWhatTheSearchTook) {
   for (const auto& [bytes, bits, percent] : {std::tuple(10.0, 0u, 3.7),
                                              {27.0, 1u, 2.4},
                                              {43.0, 2u, 2.4},
@@ -155,9 +155,9 @@ TEST(PlanPlacement, TakesWhatTheSearchTook) {
   EXPECT_EQ(ForBytes(400, "nvme", 768, DType::kF32).structure.bits, 2u);
 }
 
-TEST(PlanPlacement, AStaticCacheComesLast) {
+TEST(PlanMemory, AStaticCacheComesLast) {
   EXPECT_EQ(ForBytes(200, "nvme").cache_bytes, 0u);
-  PlacementPlan plan = ForBytes(300, "nvme");
+  MemoryPlan plan = ForBytes(300, "nvme");
   EXPECT_EQ(plan.structure.n1, 80'000'000u);
   EXPECT_GT(plan.cached_share, 0.1);
   EXPECT_GT(plan.fast_bytes, 0.99 * 300e8) << "all of it";
@@ -167,8 +167,8 @@ TEST(PlanPlacement, AStaticCacheComesLast) {
   EXPECT_EQ(plan.migration_bytes, 0u) << "for drives";
 }
 
-TEST(PlanPlacement, AllInFastMemoryWhereItFits) {
-  const PlacementPlan plan = MustPlanRule(RuleRequest(100000, 1_GiB));
+TEST(PlanMemory, AllInFastMemoryWhereItFits) {
+  const MemoryPlan plan = MustPlanRule(RuleRequest(100000, 1_GiB));
   EXPECT_EQ(plan.l0_tier, "dram");
   EXPECT_EQ(plan.structure.bits, 0u);
   EXPECT_EQ(plan.structure.n1, 16000u);
@@ -176,10 +176,10 @@ TEST(PlanPlacement, AllInFastMemoryWhereItFits) {
   EXPECT_EQ(plan.migration_bytes, 0u);
 }
 
-TEST(PlanPlacement, KeepsWhatIsPinned) {
+TEST(PlanMemory, KeepsWhatIsPinned) {
   PlanRequest request = RuleRequest(1000000, 150_MiB);
   request.bits = 4;
-  PlacementPlan plan = MustPlanRule(request);
+  MemoryPlan plan = MustPlanRule(request);
   EXPECT_EQ(plan.structure.bits, 4u);
   EXPECT_GT(plan.fast_bytes, 148_MiB) << "as many promoted as fit";
   request.promote = 0.07;
@@ -195,8 +195,8 @@ TEST(PlanPlacement, KeepsWhatIsPinned) {
   EXPECT_EQ(plan.structure.bits, 1u);
 }
 
-TEST(PlanPlacement, SaysItsThreeLinesWithTheNumbers) {
-  const PlacementPlan plan = ForBytes(43, "nvme");
+TEST(PlanMemory, SaysItsThreeLinesWithTheNumbers) {
+  const MemoryPlan plan = ForBytes(43, "nvme");
   ASSERT_EQ(plan.rule.size(), 3u);
   EXPECT_THAT(plan.rule[0], HasSubstr("L0 lies on nvme"));
   EXPECT_THAT(plan.rule[1], testing::AllOf(HasSubstr("here 2 bits"), HasSubstr("a guess")));
@@ -204,10 +204,10 @@ TEST(PlanPlacement, SaysItsThreeLinesWithTheNumbers) {
   EXPECT_THAT(ForBytes(300, "nvme").rule[2], HasSubstr(": 80 %")) << "of many vectors too";
 }
 
-TEST(PlanPlacement, BudgetsThatAreTooSmallNameOneThatWorks) {
+TEST(PlanMemory, BudgetsThatAreTooSmallNameOneThatWorks) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, 1_KiB, 900_KiB}) {
     PlanRequest request = RuleRequest(1000000, bytes);
-    const absl::Status status = PlanPlacement(request).status();
+    const absl::Status status = PlanMemory(request).status();
     ASSERT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << bytes;
     const std::string message(status.message());
     const std::size_t at = message.find("need ");
@@ -215,18 +215,18 @@ TEST(PlanPlacement, BudgetsThatAreTooSmallNameOneThatWorks) {
     ASSERT_TRUE(absl::SimpleAtoi(message.substr(at + 5, message.find(' ', at + 5) - at - 5),
                                  &request.fast_bytes))
         << message;
-    EXPECT_TRUE(PlanPlacement(request).ok()) << message;
+    EXPECT_TRUE(PlanMemory(request).ok()) << message;
     request.fast_bytes -= 8_KiB;
-    EXPECT_FALSE(PlanPlacement(request).ok()) << "nearly the smallest: " << message;
+    EXPECT_FALSE(PlanMemory(request).ok()) << "nearly the smallest: " << message;
   }
 }
 
-TEST(PlanPlacement, BadRequestsAreNamed) {
+TEST(PlanMemory, BadRequestsAreNamed) {
   PlanRequest request = RuleRequest(1, 100_MiB);
-  EXPECT_THAT(std::string(PlanPlacement(request).status().message()), HasSubstr("rows"));
+  EXPECT_THAT(std::string(PlanMemory(request).status().message()), HasSubstr("rows"));
   for (const char* slow : {"dram", "tape", "emulated", ""}) {
     request = RuleRequest(1000, 100_MiB, slow);
-    const absl::Status status = PlanPlacement(request).status();
+    const absl::Status status = PlanMemory(request).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << slow;
     EXPECT_THAT(std::string(status.message()), HasSubstr("slow: expected")) << slow;
   }

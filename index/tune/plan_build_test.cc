@@ -1,4 +1,4 @@
-// hnswlib's vectorised loops prefetch past a list's end.
+// hnswlib's vectorized loops prefetch past a list's end.
 #define NO_MANUAL_VECTORIZATION
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ std::uint64_t PlainFastBytes(NodeId n1, std::uint32_t m, std::uint64_t budget) {
   return Layers::Make(3000, n1, m).UpperLinkBytes() + std::uint64_t{n1} * (kDim + 4) +
          ReservedFastBytes(budget, 1);
 }
-/// Links, rows and labels are each a mapping, of whole pages.
+/// Links, rows and labels each have a mapping of whole pages.
 constexpr std::uint64_t kPages = 3 * 4_KiB;
 
 TEST(Plan, BuildMakesWhatItSays) {

@@ -43,7 +43,7 @@ absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input) {
   if (as_is) {
     HMANN_ASSIGN_OR_RETURN(request.finished, StructureOf(build.from_index));
   }
-  HMANN_ASSIGN_OR_RETURN(report.plan, PlanPlacement(request));
+  HMANN_ASSIGN_OR_RETURN(report.plan, PlanMemory(request));
   HMANN_ASSIGN_OR_RETURN(report.build,
                          EstimateBuild(request.shape, report.plan.structure,
                                        build.from_index.empty() ? request.fast_bytes : 0));
@@ -52,7 +52,7 @@ absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input) {
 
 absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options) {
   HMANN_ASSIGN_OR_RETURN(const PlanReport report, ReportPlan({build, options}));
-  const PlacementPlan& plan = report.plan;
+  const MemoryPlan& plan = report.plan;
   PlannedBuild planned{build,
                        {DescribeStructure(report.request.shape, plan.structure), plan.fast_tier,
                         plan.l0_tier, plan.cache_bytes}};

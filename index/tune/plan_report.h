@@ -9,10 +9,11 @@
 
 namespace hmann {
 
-/// What is to be planned, as a user says it.
+/// A planning request as the user states it.
 struct PlanInput {
-  BuildOptions build;  ///< of its inputs, or of `rows` vectors that there are not yet, of `dim`
-                       ///< and of its dtype, by default u8
+  /// With its inputs, or with `rows` vectors that do not exist yet, of `dim` and of its
+  /// dtype, by default u8.
+  BuildOptions build;
   PlanOptions plan;
   std::uint32_t dim = 0;
   bool as_is = false;  ///< build.from_index keeps its structure
@@ -20,13 +21,13 @@ struct PlanInput {
 
 struct PlanReport {
   PlanRequest request;
-  PlacementPlan plan;
+  MemoryPlan plan;
   BuildEstimate build;
 };
 
-/// Plans, and says what the build would take. Reads headers only. Errors: those of the
-/// files and of PlanPlacement; INVALID_ARGUMENT where nothing says what will be indexed;
-/// FAILED_PRECONDITION for an index as it is in which nothing is promoted.
+/// Plans, and estimates the cost of the build. Reads headers only. Errors: those of the
+/// files and of PlanMemory; INVALID_ARGUMENT if nothing says what will be indexed;
+/// FAILED_PRECONDITION for an index as it is that has no promoted nodes.
 absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input);
 
 }  // namespace hmann

@@ -9,7 +9,7 @@
 namespace hmann {
 namespace {
 
-/// A million vectors that there are not yet.
+/// A million vectors that do not exist yet.
 PlanInput Million(std::uint64_t fast_bytes) {
   PlanInput input;
   input.build.rows = 1'000'000;
@@ -46,7 +46,7 @@ TEST(ReportPlan, SaysHowABillionIsBuiltInTheMemoryItIsServedFrom) {
   EXPECT_FALSE(report->build.bounded.has_value());
 }
 
-/// An index is known by its header alone.
+/// The header of an index is enough to plan.
 TEST(ReportPlan, AFinishedIndexKeepsItsStructureWhereItIsTold) {
   const SampleFolder folder;
   BuildOptions build = SmallBuild(folder, DType::kU8, Metric::kL2, 2000, 64);
@@ -68,7 +68,7 @@ TEST(ReportPlan, AFinishedIndexKeepsItsStructureWhereItIsTold) {
   EXPECT_EQ(report->plan.structure.bits, info.codes.bits);
   EXPECT_NEAR(static_cast<double>(report->plan.file_bytes) / static_cast<double>(info.file_bytes),
               1, 0.01);
-  // What an open index says of itself: labels' order stays in the file, on every tier.
+  // An open index reports the same: the order of labels stays in the file, on every tier.
   const auto open = Index::Open(build.out, {.fast = "dram", .slow = "mapped"});
   ASSERT_TRUE(open.ok()) << open.status();
   std::uint64_t fast = 0, planned = 0;

@@ -61,7 +61,7 @@ absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& str
   if (structure.bits > 0) {
     header.codes = {structure.bits, structure.replicas, CodeBytes(shape.dim, structure.bits)};
     const auto others = static_cast<NodeId>(shape.n) - structure.n1;
-    header.cell_count = std::min(structure.n1, others);  // at most: some centroids have no cell
+    header.cell_count = std::min(structure.n1, others);  // upper bound: some centroids have no cell
   }
   return header;
 }

@@ -15,7 +15,7 @@
 
 namespace hmann {
 
-/// What is to be placed.
+/// The shape of the index to place.
 struct PlanShape {
   std::uint64_t n = 0;
   std::uint32_t dim = 0;
@@ -23,21 +23,21 @@ struct PlanShape {
   Metric metric = Metric::kL2;
   std::uint32_t m = 16;
   bool user_labels = false;
-  BuildMethod method = BuildMethod::kPartition;  ///< of the build, whose memory it changes
+  BuildMethod method = BuildMethod::kPartition;  ///< of the build; it affects memory
 
-  /// Errors: INVALID_ARGUMENT naming the field, for what no index can have.
+  /// Errors: INVALID_ARGUMENT naming the field, for a shape that no index can have.
   absl::Status Validate() const;
 };
 
-/// The shape of an index that Build(build) would make of so many vectors that there are
-/// not yet.
+/// The shape of an index that Build(build) would make from n vectors that do not exist
+/// yet.
 PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim, DType dtype);
-/// And of its inputs: a vector file, with or without another library's graph, whose M
-/// counts then; or a finished index. Only headers are read. Errors: those of
+/// The same for its existing inputs: a vector file, with or without another library's
+/// graph, whose M counts then; or a finished index. Reads headers only. Errors: those of
 /// BuildInputs::Open.
 absl::StatusOr<PlanShape> ShapeOf(const BuildOptions& build);
 
-/// How an index is made: what its bytes and its work follow from.
+/// The structure of an index, which determines its bytes and its work.
 struct PlanStructure {
   NodeId n1 = 0;
   std::uint32_t bits = 0, replicas = 1;
@@ -52,13 +52,13 @@ std::string DescribeStructure(const PlanShape& shape, const PlanStructure& struc
 absl::StatusOr<std::uint64_t> PlannedFileBytes(const PlanShape& shape,
                                                const PlanStructure& structure);
 
-/// The header that such an index would have, without sections. Errors: those of
-/// PlanShape::Validate.
+/// The header of such an index, without sections. Errors: those of PlanShape::Validate.
 absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& structure);
-/// What fast memory would hold of it, without reserve, cache and rounding to pages.
+/// The part of it that fast memory would hold, without reserve, cache and rounding to
+/// pages.
 FastShape FastShapeOf(const Header& header);
 
-/// What a build of such an index will take, from vectors.
+/// Estimated cost of building such an index from vectors.
 struct BuildEstimate {
   std::uint64_t memory_bytes = 0;  ///< at its highest
   std::uint64_t file_bytes = 0;
@@ -66,7 +66,7 @@ struct BuildEstimate {
   std::optional<BoundedPlan> bounded;
 };
 
-/// `memory`: that a bounded build would be given. Errors: those of HeaderOf.
+/// `memory`: memory of a bounded build. Errors: those of HeaderOf.
 absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanStructure& structure,
                                             std::uint64_t memory = 0);
 

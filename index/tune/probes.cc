@@ -10,7 +10,7 @@ namespace hmann {
 Figure FigureOf(std::vector<double> samples) {
   if (samples.empty()) return {};
   std::sort(samples.begin(), samples.end());
-  // The value at a place between two samples is that of the line between them.
+  // Interpolates linearly between two samples.
   const auto quantile = [&](double share) {
     const double place = share * static_cast<double>(samples.size() - 1);
     const auto below = static_cast<std::size_t>(place);

@@ -13,14 +13,14 @@
 
 namespace hmann {
 
-/// The median of `samples` and their spread; an unknown figure of none.
+/// The median of `samples` and their spread; an unknown figure if there are none.
 Figure FigureOf(std::vector<double> samples);
-/// figure.median with as many digits as its spread allows, at most four: to the power of
-/// ten that half the spread fills.
+/// figure.median with as many digits as its spread allows, at most four. It is rounded to
+/// the power of ten that half the spread fills.
 double Rounded(const Figure& figure);
 
-/// Measurements that are repeated in turns, so that what disturbs the machine for a while
-/// disturbs one repeat of each and not all repeats of one.
+/// Measurements that are repeated in turns. A temporary disturbance of the machine then
+/// affects one repeat of each, instead of all repeats of one.
 class Probes {
  public:
   using Clock = std::chrono::steady_clock;
@@ -29,10 +29,10 @@ class Probes {
 
   /// `out` must outlive Run.
   void Add(Figure* out, Measure measure) { probes_.push_back({out, std::move(measure), {}}); }
-  /// Runs every probe `repeats` times, after one run that does not count. Errors: the
-  /// first of a probe.
+  /// Runs every probe `repeats` times, after one warm-up run that does not count. Errors:
+  /// the first error of a probe.
   absl::Status Run(int repeats, std::chrono::nanoseconds budget, Progress& progress);
-  /// Figures that Run gave.
+  /// The figures from Run.
   std::vector<Figure> figures() const;
 
  private:
@@ -44,9 +44,9 @@ class Probes {
   std::vector<Probe> probes_;
 };
 
-/// Calls work() for about `slice`; the median over its calls of ns a unit, of which a
-/// call does `units`. A call should take some microseconds: then the clock costs little,
-/// and another thread that takes the core for a while is in a few calls only.
+/// Calls work() for about `slice`. Returns the median over its calls of ns per unit; one
+/// call does `units`. A call should take some microseconds. Then the clock costs little,
+/// and another thread that takes the core for a while disturbs only a few calls.
 template <class Work>
 double NsPerUnit(Probes::Clock::duration slice, std::uint64_t units, Work&& work) {
   std::vector<double> calls;
@@ -61,23 +61,23 @@ double NsPerUnit(Probes::Clock::duration slice, std::uint64_t units, Work&& work
   return FigureOf(std::move(calls)).median / static_cast<double>(units);
 }
 
-/// Keeps `value` from being optimised away.
+/// Keeps `value` from being optimized away.
 template <class T>
 void Keep(const T& value) {
   asm volatile("" : : "g"(&value) : "memory");
 }
 
-/// Lines of 64 bytes that name each other in one random cycle: the line at `line * 64`
-/// begins with the u32 number of the next.
+/// Makes lines of 64 bytes that link to each other in one random cycle: the line at `line
+/// * 64` begins with the u32 number of the next.
 absl::StatusOr<Buffer> MakeLoadChain(std::uint64_t bytes);
 
-/// Adds the probes of an addressable tier to `probes`; fills `profile` when they run.
-/// `chain`: of MakeLoadChain; it and `profile` must outlive the run. What the probes hold
-/// is held by `probes`.
+/// Adds the probes of an addressable tier to `probes`; they fill `profile` when they run.
+/// `chain`: from MakeLoadChain; it and `profile` must outlive the run. `probes` owns what
+/// the probes allocate.
 absl::Status AddMemoryProbes(const std::string& tier, const Buffer& chain, MemoryProfile& profile,
                              Probes& probes, Progress& progress);
 
-/// Likewise of a block tier, on random blocks of an existing file.
+/// Likewise for a block tier, on random blocks of an existing file.
 absl::Status AddBlockProbes(const std::string& tier, const std::string& path, BlockProfile& profile,
                             Probes& probes);
 

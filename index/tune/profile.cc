@@ -34,7 +34,7 @@ std::string CpuModel() {
 #endif
 }
 
-/// With the digits that its spread allows.
+/// Writes as many digits as the spread allows.
 Json ToJson(const Figure& figure) {
   Json json = {{"median", Rounded(figure)}, {"spread", Rounded({figure.spread, 0.1})}};
   if (figure.noisy()) json["noisy"] = true;

@@ -110,8 +110,8 @@ TEST(Profile, IsWrittenWithItsUnitsAndRounded) {
   EXPECT_EQ(dram["bandwidth_gb_per_s"]["median"], 12);
 }
 
-// What a machine can do is not known here; that each figure is there and in order of
-// magnitude is.
+// The machine's speed is unknown here, so this checks that each figure is there and in
+// its order of magnitude.
 TEST(MeasureProfile, GivesEveryFigure) {
   const TempFile beside("profile_scratch");
   ProfileOptions options;

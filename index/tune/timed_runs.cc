@@ -12,14 +12,14 @@
 namespace hmann {
 namespace {
 
-/// How often the kernel has given this thread's core to another one that wanted it.
+/// How often the kernel has preempted this thread for another one.
 long Preemptions() {
   rusage usage{};
   ::getrusage(RUSAGE_THREAD, &usage);
   return usage.ru_nivcsw;
 }
 
-/// In this time a search has read about as much as the last-level cache of a core's share
+/// In this time a search reads about as much as a core's share of the last-level cache
 /// holds.
 constexpr std::chrono::milliseconds kBetweenSettings(5);
 
@@ -30,16 +30,17 @@ TimedRuns::TimedRuns(const std::shared_ptr<const Index>& index, const LearningSe
       searcher_(index),
       in_memory_(!index->on_block_tier() && ImplOf(*index).cache() == nullptr) {}
 
-absl::StatusOr<Timed> TimedRuns::Run(const Dials& dials, std::uint64_t first, std::uint64_t count) {
+absl::StatusOr<Timed> TimedRuns::Run(const ResolvedParams& params, std::uint64_t first,
+                                     std::uint64_t count) {
   times_.clear();
   disturbed_.clear();
-  if (in_memory_) HMANN_RETURN_IF_ERROR(AnswerOthers(dials, first, count));
+  if (in_memory_) HMANN_RETURN_IF_ERROR(AnswerOthers(params, first, count));
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t query = (first + i) % learning_.n();
     const long preempted = Preemptions();
     const auto start = std::chrono::steady_clock::now();
     HMANN_RETURN_IF_ERROR(
-        searcher_.Search(learning_.Row(query), dials, &answer_, nullptr, learning_.Limits(query)));
+        searcher_.Search(learning_.Row(query), params, &answer_, nullptr, learning_.Limits(query)));
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     (Preemptions() == preempted ? times_ : disturbed_).push_back(time.count());
   }
@@ -54,16 +55,17 @@ absl::StatusOr<Timed> TimedRuns::Run(const Dials& dials, std::uint64_t first, st
   return timed;
 }
 
-/// Queries other than those about to be timed, so that the CPU's caches hold what other
-/// queries leave there, not what the same ones left when they ran at the setting before:
-/// that makes a fast setting half again as fast as it will be.
-absl::Status TimedRuns::AnswerOthers(const Dials& dials, std::uint64_t first, std::uint64_t count) {
+/// Runs queries other than those about to be timed, so that the CPU's caches hold what
+/// other queries leave there. Otherwise they hold what the same queries left at the
+/// previous setting. That makes a fast setting half again as fast as it will be.
+absl::Status TimedRuns::AnswerOthers(const ResolvedParams& params, std::uint64_t first,
+                                     std::uint64_t count) {
   const auto end = std::chrono::steady_clock::now() + kBetweenSettings;
   for (std::uint64_t i = count; i < learning_.n() && std::chrono::steady_clock::now() < end;
        ++i, ++others_) {
     const std::uint64_t query = (first + count + others_ % (learning_.n() - count)) % learning_.n();
     HMANN_RETURN_IF_ERROR(
-        searcher_.Search(learning_.Row(query), dials, &answer_, nullptr, learning_.Limits(query)));
+        searcher_.Search(learning_.Row(query), params, &answer_, nullptr, learning_.Limits(query)));
   }
   return absl::OkStatus();
 }

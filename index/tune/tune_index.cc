@@ -22,8 +22,8 @@ std::uint64_t QueriesToLearn(std::uint64_t asked, std::uint32_t k) {
   return k == 1 ? kOfTheNearest : k < 100 ? kOfSome : kOfMany;
 }
 
-/// Beyond, a setting beside itself says that differences of a few per cent are noise: a
-/// guess.
+/// If a setting timed against itself differs by more, differences of a few per cent are
+/// noise. A guess.
 constexpr double kMostDrift = 0.05;
 
 class TuningOfIndex {
@@ -34,11 +34,11 @@ class TuningOfIndex {
   absl::StatusOr<TuneReport> Run() {
     if (options_.k.empty()) return InvalidArgument("k: expected at least one, found none");
     HMANN_RETURN_IF_ERROR(CheckTargets());
-    // No other codes than those that its times will be kept for.
+    // Uses only the codes that the times will be stored for.
     OpenOptions open = options_.open;
     open.sq_bits = open.sq_bits.value_or(0);
     HMANN_ASSIGN_OR_RETURN(index_, Index::Open(options_.index, open, &progress_));
-    // What is found does not hang on the tier, and on a device it takes longer.
+    // Recall does not depend on the tier, and counting on a device takes longer.
     counted_ = index_;
     if (index_->on_block_tier()) {
       HMANN_ASSIGN_OR_RETURN(
@@ -60,7 +60,7 @@ class TuningOfIndex {
         return InvalidArgument("a target needs a recall or a latency");
       if (target.recall > 0) recalls_.push_back(target.recall);
     }
-    // The first contest teaches the others: from the middle outwards.
+    // The first comparison teaches the others, so start in the middle.
     if (recalls_.empty()) recalls_ = {0.9, 0.95, 0.99};
     std::stable_sort(recalls_.begin(), recalls_.end(), [](double a, double b) {
       return std::abs(a - kDefaultRecall) < std::abs(b - kDefaultRecall);
@@ -68,7 +68,7 @@ class TuningOfIndex {
     return absl::OkStatus();
   }
 
-  /// An old table keeps its other entries, unless it is stale or damaged.
+  /// Keeps the other entries of an old table, unless it is stale or damaged.
   absl::Status ReadOldTable() {
     const IndexInfo& info = index_->info();
     absl::StatusOr<TunedTable> old = ReadTunedTable(options_.index, info.content_hash, info.n);
@@ -98,11 +98,11 @@ class TuningOfIndex {
     of_k.others = load.Others();
     of_k.seconds = SecondsSince(start);
     of_k.same_again = tuned.same_again;
-    of_k.contests = std::move(tuned.contests);
+    of_k.comparisons = std::move(tuned.comparisons);
     of_k.equation = {tuned.equation.fast_ns(), tuned.equation.slow_ns(),
                      tuned.equation.code_ns(false), tuned.equation.code_ns(true)};
     HMANN_RETURN_IF_ERROR(CheckQuiet(of_k));
-    // Stored at once: what is interrupted keeps what was found.
+    // Stores each at once, so that an interrupted run keeps its results.
     table_.Put(of_k.entry);
     HMANN_RETURN_IF_ERROR(WriteTunedTable(options_.index, table_));
     for (const Target& target : options_.targets)
@@ -114,14 +114,14 @@ class TuningOfIndex {
   absl::StatusOr<Tuned> Measure(std::uint32_t k, const LearningSet& learning) {
     CountingRuns counting(counted_, learning, 0, options_.cancelled);
     TimedRuns timing(index_, learning);
-    const auto time = [&](const Dials& dials, std::uint64_t first,
+    const auto time = [&](const ResolvedParams& params, std::uint64_t first,
                           std::uint64_t queries) -> absl::StatusOr<Timed> {
       if (options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed))
         return absl::CancelledError("the work was cancelled");
-      return timing.Run(dials, first, queries);
+      return timing.Run(params, first, queries);
     };
-    const auto count = [&](const Dials& dials, std::uint64_t queries) {
-      return counting.Run(dials, queries);
+    const auto count = [&](const ResolvedParams& params, std::uint64_t queries) {
+      return counting.Run(params, queries);
     };
     TunerOptions tuner{.k = k, .recalls = recalls_, .queries = learning.n()};
     tuner.context = ImplOf(*index_).placed().Context();
@@ -131,12 +131,12 @@ class TuningOfIndex {
                  kMaxQueryThreads);
     progress_.Start(absl::StrCat("tune k = ", k), 0, "runs");
     tuner.progress = [this] { progress_.Advance(1); };
-    HMANN_ASSIGN_OR_RETURN(Tuned tuned, TuneDials({count, time}, tuner));
+    HMANN_ASSIGN_OR_RETURN(Tuned tuned, TuneParams({count, time}, tuner));
     progress_.Finish();
     return tuned;
   }
 
-  /// What noise made is not stored.
+  /// Refuses to store results that are noise.
   absl::Status CheckQuiet(const TunedForK& of_k) {
     const bool drifted = std::abs(of_k.same_again - 1) > kMostDrift;
     if (of_k.others.quiet() && !drifted) return absl::OkStatus();
@@ -168,7 +168,7 @@ class TuningOfIndex {
     const TunedSetting& of =
         near_default != entry.settings.end() ? *near_default : entry.settings.back();
     HMANN_ASSIGN_OR_RETURN(const InFlight in_flight,
-                           MeasureInFlight(index_, learning, of.dials, options_.cancelled));
+                           MeasureInFlight(index_, learning, of.params, options_.cancelled));
     entry.in_flight = in_flight.queries;
     entry.in_flight_gain = in_flight.gain;
     return entry;
@@ -177,7 +177,7 @@ class TuningOfIndex {
   const TuneOptions& options_;
   Progress& progress_;
   std::shared_ptr<const Index> index_;
-  std::shared_ptr<const Index> counted_;  ///< the same in memory, where the other is on a device
+  std::shared_ptr<const Index> counted_;  ///< the same index in memory, if the other is on a device
   std::vector<double> recalls_;
   TunedTable table_;
   TuneReport report_;

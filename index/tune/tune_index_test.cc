@@ -1,5 +1,5 @@
-/// Tuning a real index from end to end: the table that it leaves, what a search gets from
-/// it, and what is refused.
+/// Tunes a real index from end to end: the table that it leaves, its effect on a search,
+/// and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -32,7 +32,7 @@ class TuneIndexTest : public ::testing::Test {
     options_.index = build_.out;
     options_.learn = 60;
     options_.most_query_threads = 1;
-    options_.accept_noise = true;  // other tests run beside it
+    options_.accept_noise = true;  // other tests run at the same time
   }
 
   absl::StatusOr<TuneReport> Run() {
@@ -61,8 +61,8 @@ TEST_F(TuneIndexTest, LeavesATableThatSearchesUse) {
   EXPECT_EQ(of_k.entry.k, 10u);
   EXPECT_EQ(of_k.entry.queries, 60u);
   EXPECT_EQ(of_k.entry.origin, "left out in turn");
-  ASSERT_EQ(of_k.contests.size(), 1u);
-  EXPECT_GT(of_k.contests[0].settings + of_k.contests[0].unable, 10u);
+  ASSERT_EQ(of_k.comparisons.size(), 1u);
+  EXPECT_GT(of_k.comparisons[0].settings + of_k.comparisons[0].unable, 10u);
   EXPECT_GT(of_k.equation.fast_ns, 0);
 
   const auto index = Open();
@@ -71,9 +71,9 @@ TEST_F(TuneIndexTest, LeavesATableThatSearchesUse) {
   ASSERT_TRUE(chosen->tuned.has_value());
   EXPECT_GE(chosen->tuned->recall, 0.9);
   ASSERT_TRUE(of_k.choices.at(0).setting.ok());
-  EXPECT_EQ(of_k.choices[0].setting->dials, chosen->tuned->dials);
-  EXPECT_EQ(chosen->dials, chosen->tuned->dials);
-  EXPECT_EQ(index->Resolve({.k = 1, .latency = std::chrono::seconds(1)})->dials.k, 1u);
+  EXPECT_EQ(of_k.choices[0].setting->params, chosen->tuned->params);
+  EXPECT_EQ(chosen->params, chosen->tuned->params);
+  EXPECT_EQ(index->Resolve({.k = 1, .latency = std::chrono::seconds(1)})->params.k, 1u);
   const TunedEntry& of_ten = of_k.entry;
   EXPECT_GE(of_ten.in_flight, 1u);
   EXPECT_GT(of_ten.in_flight_gain, 0.9) << "one at a time is among those it was chosen from";
@@ -82,7 +82,7 @@ TEST_F(TuneIndexTest, LeavesATableThatSearchesUse) {
   EXPECT_THAT(index->Choices(), testing::Contains(HasSubstr("as hmann tune measured")));
   EXPECT_EQ(Open("dram")->Resolve({})->in_flight, 4u);
   EXPECT_THAT(Open("dram")->Choices(), testing::ElementsAre(HasSubstr("a guess")));
-  EXPECT_EQ(index->Resolve({.prefetch = Prefetch::kOff, .recall = 0.9})->dials.prefetch,
+  EXPECT_EQ(index->Resolve({.prefetch = Prefetch::kOff, .recall = 0.9})->params.prefetch,
             Prefetch::kOff)
       << "may be said beside a target";
   EXPECT_EQ(index->Resolve({.epsilon = 0.2f, .recall = 0.9}).status().code(),
@@ -140,7 +140,7 @@ TEST_F(TuneIndexTest, NamesWhatItCannotLearnFrom) {
                                {.n = 1, .k = 3, .ids = {1, 2, 3}, .distances = {1, 2, 3}})
                   .ok());
   EXPECT_THAT(Run().status().message(),
-              HasSubstr("short.gt: the ground truth holds 3 neighbours of 1 queries"));
+              HasSubstr("short.gt: the ground truth holds 3 neighbors of 1 queries"));
 
   options_.queries = options_.groundtruth = "";
   options_.k = {1501};
@@ -154,7 +154,7 @@ TEST_F(TuneIndexTest, NamesWhatItCannotLearnFrom) {
   EXPECT_FALSE(std::ifstream(TunedPath(build_.out)).good()) << "nothing was stored";
 }
 
-/// Other processes that want the CPU, twice as many as there are cores.
+/// Other processes that keep the CPU busy, twice as many as there are cores.
 class Spinning {
  public:
   Spinning() {
@@ -203,13 +203,13 @@ TEST_F(TuneIndexTest, LearningAndTestQueriesAreDisjoint) {
   ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
   EXPECT_EQ(first->n(), 700u);
   EXPECT_EQ(second->n(), 800u);
-  // Queries are indexed vectors here: the nearest of each is itself.
+  // Queries are indexed vectors here, so the nearest of each is itself.
   std::vector<std::uint64_t> seen;
   for (const LearningSet* set : {&*first, &*second}) {
     for (std::uint64_t i = 0; i < set->n(); ++i) seen.push_back(set->truth.Ids(i)[0]);
   }
   std::sort(seen.begin(), seen.end());
-  // Copies of a vector aside, no row twice.
+  // Apart from copies of a vector, no row occurs twice.
   EXPECT_GT(std::unique(seen.begin(), seen.end()) - seen.begin(), 1490);
 }
 
@@ -256,7 +256,7 @@ TEST_F(TuneIndexTest, ExactSearchIsBruteForce) {
   }
 }
 
-/// Made queries of every type can be searched for.
+/// Generated queries of every type can be searched for.
 TEST(MakeLearningSet, LeavesOutVectorsOfEveryType) {
   Progress quiet(Progress::Show::kNever);
   for (const DType dtype : {DType::kF32, DType::kU8, DType::kI8, DType::kF16}) {
@@ -278,7 +278,7 @@ TEST(MakeLearningSet, LeavesOutVectorsOfEveryType) {
       }
       const auto index = *Index::Open(build.out);
       const auto counted =
-          CountingRuns(index, *set, 1, nullptr).Run(index->Resolve({})->dials, set->n());
+          CountingRuns(index, *set, 1, nullptr).Run(index->Resolve({})->params, set->n());
       ASSERT_TRUE(counted.ok()) << counted.status();
       EXPECT_GT(counted->recall, 0.8);
       EXPECT_GT(counted->counters.distances_slow + counted->counters.distances_fast, 0u);

@@ -1,5 +1,5 @@
-/// Tuning on real vectors: what it says of the queries that it learned from is what they
-/// show, and it holds for queries that it has not seen.
+/// Tuning on real vectors: the reported figures match the queries that it learned from,
+/// and they hold for unseen queries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,15 +21,15 @@ namespace {
 constexpr std::uint32_t kK = 10;
 constexpr std::uint64_t kIndexed = 7200, kLearned = 800;
 
-/// The dials of the tuned table for a recall.
-absl::StatusOr<Dials> DialsFor(const Index& index, double recall) {
+/// The parameters of the tuned table for a recall.
+absl::StatusOr<ResolvedParams> ParamsFor(const Index& index, double recall) {
   const auto resolved = index.Resolve({.k = kK, .recall = recall});
   if (!resolved.ok()) return resolved.status();
-  return resolved->dials;
+  return resolved->params;
 }
 
-/// The sample's descriptors in a random order: 7,200 are indexed, 800 learned from, 2,000
-/// never seen. The tuner runs once.
+/// The sample's descriptors in random order: 7,200 are indexed, 800 are learned from,
+/// 2,000 are never seen. The tuner runs once.
 class TuningOfRealVectors : public ::testing::Test {
  protected:
   struct Made {
@@ -94,29 +94,29 @@ class TuningOfRealVectors : public ::testing::Test {
     set = *std::move(read);
   }
 
-  /// Every query of a set at a setting.
-  static Counted RunAll(const LearningSet& set, const Dials& dials) {
-    return *CountingRuns(made_->index, set, 1, nullptr).Run(dials, set.n());
+  /// Runs every query of a set at a setting.
+  static Counted RunAll(const LearningSet& set, const ResolvedParams& params) {
+    return *CountingRuns(made_->index, set, 1, nullptr).Run(params, set.n());
   }
 
   static inline Made* made_ = nullptr;
 };
 
-TEST_F(TuningOfRealVectors, DialsForARecallReachItOnQueriesThatWereNotLearnedFrom) {
+TEST_F(TuningOfRealVectors, ParamsForARecallReachItOnQueriesThatWereNotLearnedFrom) {
   ASSERT_EQ(made_->unseen.n(), 2000u);
   for (const double target : {0.9, 0.95, 0.99}) {
-    const auto chosen = DialsFor(*made_->index, target);
+    const auto chosen = ParamsFor(*made_->index, target);
     ASSERT_TRUE(chosen.ok()) << chosen.status();
     const Counted unseen = RunAll(made_->unseen, *chosen);
-    // Both means are of samples: three standard errors of their difference.
+    // Both means come from samples, so allow three standard errors of their difference.
     const double samples =
         1 / static_cast<double>(made_->learned.n()) + 1 / static_cast<double>(made_->unseen.n());
     const double chance = 3 * unseen.recall_deviation * std::sqrt(samples);
     EXPECT_LT(chance, 0.02) << "the samples are too small to tell";
-    EXPECT_GE(unseen.recall, target - chance) << DescribeDials(*chosen);
+    EXPECT_GE(unseen.recall, target - chance) << DescribeParams(*chosen);
   }
-  const double least = RunAll(made_->unseen, *DialsFor(*made_->index, 0.9)).recall;
-  EXPECT_LT(least, RunAll(made_->unseen, *DialsFor(*made_->index, 0.99)).recall);
+  const double least = RunAll(made_->unseen, *ParamsFor(*made_->index, 0.9)).recall;
+  EXPECT_LT(least, RunAll(made_->unseen, *ParamsFor(*made_->index, 0.99)).recall);
 }
 
 TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
@@ -128,24 +128,24 @@ TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
   ASSERT_TRUE(entry != nullptr);
   EXPECT_GT(entry->settings.size(), 5u);
   for (const TunedSetting& setting : entry->settings) {
-    EXPECT_NEAR(setting.recall, RunAll(made_->learned, setting.dials).recall, 1e-6)
-        << DescribeDials(setting.dials);
+    EXPECT_NEAR(setting.recall, RunAll(made_->learned, setting.params).recall, 1e-6)
+        << DescribeParams(setting.params);
   }
 }
 
 TEST_F(TuningOfRealVectors, ARecallBetweenTwoSettingsIsReachedToo) {
   for (const double target : {0.88, 0.92, 0.96, 0.975}) {
-    const Counted ran = RunAll(made_->learned, *DialsFor(*made_->index, target));
+    const Counted ran = RunAll(made_->learned, *ParamsFor(*made_->index, target));
     EXPECT_GE(ran.recall, target - 0.006) << target;
   }
 }
 
 TEST_F(TuningOfRealVectors, Equation31Chooses) {
   std::size_t dropped = 0;
-  for (const Contest& contest : made_->report.of_k[0].contests) {
-    dropped += contest.dropped;
-    EXPECT_LT(contest.dropped, contest.settings);
-    EXPECT_TRUE(contest.upper_dropped) << "the upper layers alone miss most neighbours";
+  for (const Comparison& comparison : made_->report.of_k[0].comparisons) {
+    dropped += comparison.dropped;
+    EXPECT_LT(comparison.dropped, comparison.settings);
+    EXPECT_TRUE(comparison.upper_dropped) << "the upper layers alone miss most neighbors";
   }
   EXPECT_GT(dropped, 0u);
 }

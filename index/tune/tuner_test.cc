@@ -9,9 +9,9 @@
 #include <set>
 #include <string>
 
-#include "hmann/dial_table.h"
-#include "index/dials/effort.h"
-#include "index/tune/effort_curve.h"
+#include "hmann/param_table.h"
+#include "index/params/ef_scale.h"
+#include "index/tune/ef_scale_curve.h"
 #include "index/tune/ladder.h"
 #include "index/tune/testing/synthetic_index.h"
 
@@ -29,25 +29,25 @@ TunerOptions Options(const SyntheticIndex& index, std::vector<double> recalls,
           .most_query_threads = 2};
 }
 
-/// The least time of a dense grid without noise: every way and what lies within two steps
-/// of it, at efforts 4 % apart.
+/// The least time on a dense grid without noise: every setting and all within two steps
+/// of it, at ef_scales 4 % apart.
 double BestTime(const SyntheticIndex& index, double recall, std::uint32_t k) {
   const SearchContext context = SyntheticIndex::Context();
-  std::vector<Dials> ways = WaysToSearch(k, context, 2);
+  std::vector<ResolvedParams> ways = WaysToSearch(k, context, 2);
   for (int step = 0; step < 2; ++step) {
-    const std::vector<Dials> so_far = ways;
-    for (const Dials& way : so_far) {
-      for (const Dials& next : NextTo(way, context)) {
+    const std::vector<ResolvedParams> so_far = ways;
+    for (const ResolvedParams& way : so_far) {
+      for (const ResolvedParams& next : NextTo(way, context)) {
         if (std::find(ways.begin(), ways.end(), next) == ways.end()) ways.push_back(next);
       }
     }
   }
   double best = std::numeric_limits<double>::infinity();
-  for (const Dials& way : ways) {
-    for (double effort = 1.0 / 32; effort < 64; effort *= 1.04) {
-      const Dials dials = WithEffort(way, effort, context.n, context.n1);
-      if (index.MeanUs(dials) >= best) continue;
-      if (index.Count(dials, index.queries).recall >= recall) best = index.MeanUs(dials);
+  for (const ResolvedParams& way : ways) {
+    for (double ef_scale = 1.0 / 32; ef_scale < 64; ef_scale *= 1.04) {
+      const ResolvedParams params = WithEfScale(way, ef_scale, context.n, context.n1);
+      if (index.MeanUs(params) >= best) continue;
+      if (index.Count(params, index.queries).recall >= recall) best = index.MeanUs(params);
     }
   }
   return best;
@@ -56,28 +56,28 @@ double BestTime(const SyntheticIndex& index, double recall, std::uint32_t k) {
 TEST(Ladder, HasEveryWalkAndIsWhatResolveMakes) {
   const SearchContext context = SyntheticIndex::Context();
   for (const std::uint32_t k : {1u, 10u, 100u}) {
-    std::set<WalkKind> walks;
+    std::set<SearchMode> modes;
     std::set<std::string> distinct;
-    for (const Dials& way : WaysToSearch(k, context, 2)) {
-      walks.insert(way.walk);
+    for (const ResolvedParams& way : WaysToSearch(k, context, 2)) {
+      modes.insert(way.mode);
       EXPECT_EQ(way.k, k);
-      EXPECT_EQ(*OptionsOf(way).Resolve(context), way) << DescribeDials(way);
-      EXPECT_TRUE(distinct.insert(DescribeDials(way)).second) << DescribeDials(way);
-      for (const Dials& next : NextTo(way, context)) {
-        EXPECT_EQ(next.walk, way.walk);
+      EXPECT_EQ(*ParamsOf(way).Resolve(context), way) << DescribeParams(way);
+      EXPECT_TRUE(distinct.insert(DescribeParams(way)).second) << DescribeParams(way);
+      for (const ResolvedParams& next : NextTo(way, context)) {
+        EXPECT_EQ(next.mode, way.mode);
         EXPECT_FALSE(next == way);
-        EXPECT_EQ(OptionsOf(next).Validate(context.n), absl::OkStatus()) << DescribeDials(next);
+        EXPECT_EQ(ParamsOf(next).Validate(context.n), absl::OkStatus()) << DescribeParams(next);
       }
     }
-    EXPECT_EQ(walks.size(), kWalks);
+    EXPECT_EQ(modes.size(), kModes);
     EXPECT_LE(distinct.size(), 30u);
-    EXPECT_EQ(WaysToSearch(k, context, 2).front().walk, WalkKind::kUpper);
+    EXPECT_EQ(WaysToSearch(k, context, 2).front().mode, SearchMode::kUpper);
   }
 }
 
 TEST(Ladder, StaysWithinASmallIndexWithoutCodes) {
-  for (const Dials& way : WaysToSearch(3, {.n = 40, .n1 = 5}, 1)) {
-    EXPECT_NE(way.walk, WalkKind::kQuantised);
+  for (const ResolvedParams& way : WaysToSearch(3, {.n = 40, .n1 = 5}, 1)) {
+    EXPECT_NE(way.mode, SearchMode::kQuantized);
     EXPECT_LE(way.ef_l0, 40u);
     EXPECT_LE(way.ef_l1, 5u);
   }
@@ -89,41 +89,41 @@ class Tuning : public ::testing::TestWithParam<std::uint32_t> {};
 TEST_P(Tuning, FindsWhatADenseGridWouldHaveShown) {
   SyntheticIndex index;
   index.slow_touch_ns = 300;
-  const auto tuned = TuneDials(index.AsRuns(), Options(index, {0.95, 0.9, 0.99}, GetParam()));
+  const auto tuned = TuneParams(index.AsRuns(), Options(index, {0.95, 0.9, 0.99}, GetParam()));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
-  ASSERT_EQ(tuned->contests.size(), 3u);
-  for (const Contest& contest : tuned->contests) {
-    EXPECT_GT(contest.dropped, 0u) << "Equation 3.1 chooses";
-    EXPECT_LT(contest.dropped, contest.settings);
+  ASSERT_EQ(tuned->comparisons.size(), 3u);
+  for (const Comparison& comparison : tuned->comparisons) {
+    EXPECT_GT(comparison.dropped, 0u) << "Equation 3.1 chooses";
+    EXPECT_LT(comparison.dropped, comparison.settings);
     const auto found =
         std::find_if(tuned->front.begin(), tuned->front.end(),
-                     [&](const auto& setting) { return setting.recall >= contest.recall; });
+                     [&](const auto& setting) { return setting.recall >= comparison.recall; });
     ASSERT_NE(found, tuned->front.end());
-    // Of one neighbour more recall costs no more time here.
-    EXPECT_LT(found->recall, contest.recall + (GetParam() == 1 ? 0.04 : 0.006))
-        << "no more than was asked for: " << DescribeDials(found->dials);
-    EXPECT_LE(index.MeanUs(found->dials), 1.08 * BestTime(index, contest.recall, GetParam()))
-        << contest.recall << DescribeDials(found->dials);
+    // For one neighbor more recall costs no more time here.
+    EXPECT_LT(found->recall, comparison.recall + (GetParam() == 1 ? 0.04 : 0.006))
+        << "no more than was asked for: " << DescribeParams(found->params);
+    EXPECT_LE(index.MeanUs(found->params), 1.08 * BestTime(index, comparison.recall, GetParam()))
+        << comparison.recall << DescribeParams(found->params);
   }
   EXPECT_NEAR(tuned->same_again, 1, 0.05);
 }
 
 INSTANTIATE_TEST_SUITE_P(K, Tuning, ::testing::Values(1, 10));
 
-TEST(TuneDials, OffersTheNearestWhereARecallCannotBeReached) {
+TEST(TuneParams, OffersTheNearestWhereARecallCannotBeReached) {
   SyntheticIndex index;
   index.best_recall = 0.97;
-  const auto tuned = TuneDials(index.AsRuns(), Options(index, {0.99}));
+  const auto tuned = TuneParams(index.AsRuns(), Options(index, {0.99}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
-  EXPECT_EQ(tuned->contests[0].settings, 0u);
-  EXPECT_GT(tuned->contests[0].unable, 20u);
-  EXPECT_TRUE(tuned->contests[0].upper_dropped);
+  EXPECT_EQ(tuned->comparisons[0].settings, 0u);
+  EXPECT_GT(tuned->comparisons[0].unable, 20u);
+  EXPECT_TRUE(tuned->comparisons[0].upper_dropped);
   EXPECT_GT(tuned->front.back().recall, 0.96);
 }
 
-TEST(TuneDials, TheFrontRisesInTimeAndRecall) {
+TEST(TuneParams, TheFrontRisesInTimeAndRecall) {
   const SyntheticIndex index;
-  const auto tuned = TuneDials(index.AsRuns(), Options(index, {0.95}));
+  const auto tuned = TuneParams(index.AsRuns(), Options(index, {0.95}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   ASSERT_GT(tuned->front.size(), 5u);
   for (std::size_t i = 1; i < tuned->front.size(); ++i) {
@@ -132,47 +132,47 @@ TEST(TuneDials, TheFrontRisesInTimeAndRecall) {
   }
 }
 
-TEST(TuneDials, SaysHowFarASettingIsOffFromItself) {
+TEST(TuneParams, SaysHowFarASettingIsOffFromItself) {
   SyntheticIndex index;
   index.noise = 0.9;
   double worst = 0;
   for (const double recall : {0.9, 0.93, 0.95}) {
-    const auto tuned = TuneDials(index.AsRuns(), Options(index, {recall}));
+    const auto tuned = TuneParams(index.AsRuns(), Options(index, {recall}));
     ASSERT_TRUE(tuned.ok()) << tuned.status();
     worst = std::max(worst, std::abs(tuned->same_again - 1));
   }
   EXPECT_GT(worst, 0.05);
 }
 
-TEST(TuneDials, RefusesWhatItCannotLearnFrom) {
+TEST(TuneParams, RefusesWhatItCannotLearnFrom) {
   SyntheticIndex index;
   for (const double wrong : {1.5, -1.0, 0.0}) {
-    EXPECT_EQ(TuneDials(index.AsRuns(), Options(index, {wrong})).status().code(),
+    EXPECT_EQ(TuneParams(index.AsRuns(), Options(index, {wrong})).status().code(),
               absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_THAT(TuneDials(index.AsRuns(), Options(index, {})).status().message(),
+  EXPECT_THAT(TuneParams(index.AsRuns(), Options(index, {})).status().message(),
               HasSubstr("expected at least one"));
   index.queries = 0;
-  EXPECT_THAT(TuneDials(index.AsRuns(), Options(index, {0.9})).status().message(),
+  EXPECT_THAT(TuneParams(index.AsRuns(), Options(index, {0.9})).status().message(),
               HasSubstr("learning queries: expected at least 1"));
 }
 
-TEST(TuneDials, LearnsFromASingleQuery) {
+TEST(TuneParams, LearnsFromASingleQuery) {
   SyntheticIndex index;
   index.queries = 1;
-  const auto tuned = TuneDials(index.AsRuns(), Options(index, {0.9}));
+  const auto tuned = TuneParams(index.AsRuns(), Options(index, {0.9}));
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   // One answer proves nothing.
   EXPECT_LT(tuned->front.back().recall_low, 0.9 - RecallSlack(0.9));
 }
 
-TEST(TuneDials, PassesOnWhatARunSays) {
+TEST(TuneParams, PassesOnWhatARunSays) {
   const SyntheticIndex index;
   TuningRuns broken = index.AsRuns();
-  broken.time = [](const Dials&, std::uint64_t, std::uint64_t) -> absl::StatusOr<Timed> {
+  broken.time = [](const ResolvedParams&, std::uint64_t, std::uint64_t) -> absl::StatusOr<Timed> {
     return absl::UnavailableError("the device is gone");
   };
-  EXPECT_EQ(TuneDials(broken, Options(index, {0.9})).status().message(), "the device is gone");
+  EXPECT_EQ(TuneParams(broken, Options(index, {0.9})).status().message(), "the device is gone");
 }
 
 }  // namespace

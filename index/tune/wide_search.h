@@ -12,10 +12,10 @@
 
 namespace hmann {
 
-/// As ExactSearch, by searching the graph with so much effort that of a sample of the
-/// queries, which are compared with all vectors, fewer than one neighbour in two thousand
-/// is missed. Where no effort does that, all queries are compared. Errors: those of
-/// ExactSearch and Index::Open.
+/// Like ExactSearch, but searches the graph with a high ef_scale. A sample of the queries
+/// is compared with all vectors; the ef_scale suffices if fewer than one neighbor in two
+/// thousand of these is missed. If none suffices, all queries are compared. Errors: those
+/// of ExactSearch and Index::Open.
 absl::StatusOr<GroundTruth> WideSearch(const std::string& index, const IndexFile& file,
                                        std::span<const std::byte> queries, std::uint32_t k,
                                        Progress& progress);

@@ -23,7 +23,7 @@
 namespace hmann::server {
 namespace {
 
-/// Descriptors that connections leave to files: an index has a few, a pool of rings one a
+/// Descriptors reserved for files: an index has a few, and a pool of rings has one per
 /// thread.
 constexpr std::uint64_t kForFiles = 64;
 constexpr int kBacklog = 1024;
@@ -33,7 +33,7 @@ std::uint64_t DescriptorLimit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
-/// A small limit is halved, so that something is left for both.
+/// With a small limit, connections get half, so that something is left for both.
 bool TooMany(int descriptor) {
   const std::uint64_t limit = DescriptorLimit();
   const std::uint64_t most = limit / 2 > kForFiles ? limit - kForFiles : limit / 2;
@@ -102,7 +102,7 @@ absl::Status Acceptor::OpenUnix(const std::string& path) {
   if (listener < 0) return absl::ErrnoToStatus(errno, "socket");
   listeners_.push_back(listener);  // closed by Stop
   const auto* to = reinterpret_cast<const sockaddr*>(&address);
-  // A socket at which nobody listens is what a server that was killed left.
+  // A socket without a listener was left by a server that was killed.
   struct stat found {};
   if (stat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) {
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -122,7 +122,7 @@ absl::Status Acceptor::Bind(const addrinfo& address) {
   const int on = 1, off = 0;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // connections inherit it
-  // [::] takes connections of the older protocol, too.
+  // [::] also accepts IPv4 connections.
   if (address.ai_family == AF_INET6)
     setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   if (port_ != 0) SetPort(address.ai_addr, port_);
@@ -182,8 +182,8 @@ void Acceptor::Run() {
 }
 
 void Acceptor::Watch() {
-  // Little work, and a flood must not keep it from being done. Without the right to it
-  // the thread is as others are.
+  // The thread has little work, and a flood must not starve it. Without the right to a
+  // higher priority, it keeps the default.
   constexpr int kNice = -10;
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
   std::array<pollfd, 2> waiting = {{{came_, POLLIN, 0}, {stop_, POLLIN, 0}}};
@@ -211,12 +211,12 @@ void Acceptor::AcceptAll(int listener) {
       }
       if (verdict == ConnectionGuard::Verdict::kClose) close(connection);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      // It waits in the backlog until there is room.
+      // The connection waits in the backlog until there is room.
       Refused(Refusal::kDescriptors);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
-      return;  // none is left, or the network's own errors, which are of that connection
+      return;  // none left, or a network error of that connection
     }
   }
 }

@@ -13,7 +13,7 @@
 namespace hmann::server {
 namespace {
 
-/// gRPC's text, given back when it goes.
+/// Text allocated by gRPC, freed on destruction.
 class Text {
  public:
   explicit Text(char* text) : text_(text) {}
@@ -26,7 +26,7 @@ class Text {
   char* const text_;
 };
 
-/// The list `key` of the object that `text` is; empty when it has none.
+/// The list `key` of the JSON object in `text`; empty when it has none.
 nlohmann::json List(const Text& text, const char* key) {
   auto object = nlohmann::json::parse(text.view(), nullptr, false);
   if (!object.is_object() || !object.contains(key)) return nlohmann::json::array();
@@ -38,8 +38,8 @@ std::int64_t Number(const nlohmann::json& reference, const char* key) {
   return absl::SimpleAtoi(reference.value(key, ""), &number) ? number : 0;
 }
 
-/// The whole number of a member `"key":"123"`; 0 when there is none. (Of a text that is
-/// read every millisecond, so it is not parsed.)
+/// The integer in a member `"key":"123"`; 0 when there is none. It searches instead of
+/// parsing, because the text is read every millisecond.
 std::uint64_t Count(absl::string_view json, absl::string_view key) {
   const std::size_t at = json.find(absl::StrCat("\"", key, "\":\""));
   if (at == absl::string_view::npos) return 0;
@@ -53,7 +53,7 @@ std::uint64_t Count(absl::string_view json, absl::string_view key) {
 StreamCounts StreamsOf(std::int64_t socket) {
   const Text text(grpc_channelz_get_socket(socket));
   StreamCounts streams;
-  // Ends before beginnings: a count that is read late must not exceed what it is of.
+  // Reads the ends before the starts, so that the ends never exceed the starts.
   streams.messages = Count(text.view(), "messagesReceived");
   streams.succeeded = Count(text.view(), "streamsSucceeded");
   streams.failed = Count(text.view(), "streamsFailed");

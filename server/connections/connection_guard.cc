@@ -14,33 +14,34 @@
 namespace hmann::server {
 namespace {
 
-/// A connection is looked at when so much has come, which is less than two thousand of
-/// the shortest calls, or when so much time has passed.
+/// A connection is checked after this many bytes (fewer than two thousand of the shortest
+/// calls) or after kTimeToLook.
 constexpr std::uint64_t kBytesToLook = 16 << 10;
-/// New ones more often, for so long.
+/// New connections are checked more often, for kHurry.
 constexpr std::chrono::milliseconds kUsual(5), kQuick(1), kHurry(100);
 constexpr std::uint64_t kBytesOfNew = 2 << 10;
 constexpr std::chrono::milliseconds kTimeToLook(250);
-/// Connections that were closed are found so many at a time, or when there is no room.
+/// Closed connections are found this many at a time, or all when there is no room.
 constexpr std::size_t kForgetAtATime = 64;
-/// Numbers of sockets may appear out of order by so many.
+/// Socket numbers may appear out of order by this much.
 constexpr std::int64_t kOutOfOrder = 256;
 constexpr std::chrono::seconds kOneLine(1);
-/// Memory of a connection that was shut down comes back bit by bit.
+/// Memory of a connection that was shut down is freed gradually.
 constexpr std::chrono::milliseconds kBetweenTrims(200);
 constexpr std::chrono::seconds kTrims(5);
-/// A peer of whose connections one was shut down has one new one in so much time, and
-/// none while calls of those that were shut down end, for so long.
+/// After a shutdown, the peer gets one new connection per kBarred. It gets none while
+/// calls of its shut-down connections are ending, for at most kMostEnding.
 constexpr std::chrono::milliseconds kBarred(250);
 constexpr std::chrono::seconds kMostEnding(5);
-/// Bytes that a connection may be ahead of what is read: while it is new, of a peer that
-/// was barred and of others, and once it was looked at. Guesses, of one machine's floods.
+/// Bytes that a connection may send ahead of what is read: while new and from a barred
+/// peer, while new, and after its first check. These are guesses from floods on one
+/// machine.
 constexpr int kNarrowest = 2 << 10, kNarrow = 16 << 10, kWide = 1 << 30;
-/// Closed connections are looked for so often.
+/// The interval between searches for closed connections.
 constexpr std::chrono::milliseconds kSweep(20);
 
-/// Calls without a message, to those that were allowed; and calls of any kind, of which
-/// gRPC keeps some that are over until their deadline.
+/// The largest ratios to the allowed calls: of calls without a message, and of all calls.
+/// gRPC keeps some finished calls until their deadline.
 constexpr std::int64_t kMoreStreams = 2, kMostStreams = 16;
 
 }  // namespace
@@ -58,7 +59,7 @@ void ConnectionGuard::Refused(Refusal why) {
 
 ConnectionGuard::Verdict ConnectionGuard::Take(int descriptor) {
   const std::lock_guard lock(mutex_);
-  Forget(descriptor);  // of an earlier connection that had the same number
+  Forget(descriptor);  // an earlier connection with the same number
   Connection connection;
   if (!PeerOf(descriptor, &connection.peer, &connection.name))
     return Verdict::kClose;  // gone already
@@ -94,15 +95,15 @@ void ConnectionGuard::Watch(int descriptor, Connection connection) {
   counts_.accepted.fetch_add(1, std::memory_order_relaxed);
   counts_.open.store(connections_.size(), std::memory_order_relaxed);
   epoll_event event{};
-  // What came may have been read by then; that there is room to write is still so, and
-  // the event is delivered for it.
+  // Data may have been read before this call. The socket is still writable then, so
+  // EPOLLOUT delivers the event.
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.fd = descriptor;
   epoll_ctl(activity_, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-/// Of each peer that was barred one at a time, which bars it again: so much may one who
-/// goes on have under way.
+/// Releases one connection at a time of each barred peer, which bars the peer again. This
+/// bounds the calls that a persistent peer can have open.
 std::vector<int> ConnectionGuard::Released() {
   const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
@@ -120,7 +121,7 @@ std::vector<int> ConnectionGuard::Released() {
       waiting.push_back(descriptor);
       continue;
     }
-    if (CallsUnread(descriptor) > limits_.streams) {  // gRPC would begin them all at once
+    if (CallsUnread(descriptor) > limits_.streams) {  // gRPC would start them all at once
       close(descriptor);
       Refused(Refusal::kStreams);
       continue;
@@ -144,8 +145,9 @@ std::vector<int> ConnectionGuard::Released() {
   return released;
 }
 
-/// Until its time is over, and gRPC is done with the calls of those that were shut down:
-/// on a busy machine these may be seconds, and what calls take would add up.
+/// A peer is barred until its time is over and gRPC has finished the calls of its
+/// shut-down connections. On a busy machine that may take seconds, and the memory of such
+/// calls would add up.
 bool ConnectionGuard::IsBarred(Barred& barred, Clock::time_point now) {
   if (barred.until > now) return true;
   std::erase_if(barred.ending, [](std::int64_t socket) { return StreamsOf(socket).started == 0; });
@@ -185,7 +187,7 @@ void ConnectionGuard::FindSockets(std::int64_t server) {
        SocketsOf(server, std::max<std::int64_t>(0, last_socket_ - kOutOfOrder))) {
     last_socket_ = std::max(last_socket_, socket.number);
     const auto nameless = nameless_.find(socket.name);
-    // An older one of the same name was that of a connection before it.
+    // An older socket of the same name belonged to an earlier connection.
     if (nameless == nameless_.end() || socket.number <= connections_[nameless->second].after)
       continue;
     connections_[nameless->second].socket = socket.number;
@@ -193,8 +195,8 @@ void ConnectionGuard::FindSockets(std::int64_t server) {
   }
 }
 
-/// Whether enough has come, or enough time has passed, for a look. What is there and not
-/// read yet may become calls at any time.
+/// True if enough data has come, or enough time has passed, for a check. Data not read
+/// yet may become calls at any time.
 bool ConnectionGuard::Due(int descriptor, const Connection& connection,
                           Clock::time_point now) const {
   return now - connection.looked >= kTimeToLook || BytesUnread(descriptor) >= kBytesOfNew ||
@@ -223,7 +225,7 @@ void ConnectionGuard::Look(std::int64_t server) {
       Forget(descriptor);
       continue;
     }
-    // gRPC's counts of it cannot be told from those of others without a name.
+    // Without a name, gRPC's counts of the connection cannot be told apart.
     if (connection.shut || connection.name.empty()) continue;
     if (connection.socket == 0 || !Due(descriptor, connection, now)) {
       waiting.push_back(descriptor);
@@ -236,7 +238,7 @@ void ConnectionGuard::Look(std::int64_t server) {
       SetWindow(descriptor, kWide);
     }
     if (BytesUnread(descriptor) >= kBytesOfNew) hurry_until_ = now + kHurry;
-    // What has calls under way is looked at again, whether or not more comes.
+    // A connection with open calls is checked again, whether or not more data comes.
     if (connection.streams.open() == 0) continue;
     connection.active = true;
     waiting.push_back(descriptor);
@@ -277,8 +279,8 @@ std::chrono::milliseconds ConnectionGuard::Tick() const {
   return Clock::now() < hurry_until_ ? kQuick : kUsual;
 }
 
-/// Its descriptor is gRPC's, which closes it when it finds the connection ended. What
-/// the kernel still holds of it is thrown away: it may be ten thousand calls.
+/// The descriptor belongs to gRPC, which closes it when it sees that the connection
+/// ended. Data still in the kernel is dropped: it may hold ten thousand calls.
 void ConnectionGuard::ShutDown(int descriptor, Connection& connection, Refusal why) {
   if (Gone(descriptor, connection)) return;
   shutdown(descriptor, SHUT_RDWR);
@@ -326,9 +328,9 @@ void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_
   }
 }
 
-/// Each call here has one message from its client. So of the messages, those that belong
-/// to no call that ended well are of calls that failed or are open: there are at least so
-/// many open calls without theirs as there are open calls more than such messages.
+/// Returns a lower bound on the open calls without a message. Each call has one message
+/// from its client. Messages that belong to no successful call belong to failed or open
+/// calls. The bound is the number of open calls minus these messages.
 std::int64_t ConnectionGuard::WithoutMessage(Connection& connection, const StreamCounts& now) {
   const auto unclaimed =
       static_cast<std::int64_t>(now.messages) - static_cast<std::int64_t>(now.succeeded);
@@ -336,8 +338,8 @@ std::int64_t ConnectionGuard::WithoutMessage(Connection& connection, const Strea
   return static_cast<std::int64_t>(now.open()) - (unclaimed - connection.unclaimed_of_ended);
 }
 
-/// While there are such calls, and no message comes at all, somebody has begun a request
-/// and does not go on.
+/// True if calls without a message exist and no message arrives at all for the timeout:
+/// the client started a request and stopped sending.
 bool ConnectionGuard::HalfSent(Connection& connection, const StreamCounts& now, bool half,
                                Clock::time_point time) const {
   if (!half || connection.half_sent_since == Clock::time_point() ||
@@ -349,10 +351,10 @@ bool ConnectionGuard::HalfSent(Connection& connection, const StreamCounts& now, 
   return time - connection.half_sent_since >= limits_.request_timeout;
 }
 
-/// More has come without any message than all that are open may have. (gRPC looks at the
-/// length of one when it is there whole.)
+/// True if more bytes came without a complete message than all open calls may have. (gRPC
+/// checks the length of a message only when all of it is there.)
 bool ConnectionGuard::TooLong(const Connection& connection, std::uint64_t open) const {
-  // An eighth is more than frames and TLS take.
+  // Frames and TLS take less than the extra eighth.
   const std::uint64_t most = limits_.request_bytes * std::max<std::uint64_t>(open, 1);
   return connection.bytes - connection.bytes_then > most + most / 8;
 }

@@ -10,13 +10,13 @@
 namespace hmann::server {
 namespace {
 
-/// For calls under way when a connection is too old.
+/// The grace period for open calls when a connection reaches its maximum age.
 constexpr std::chrono::minutes kAgeGrace(2);
 constexpr std::chrono::seconds kKeepaliveTimeout(20);
-/// One read, whose calls all begin before anybody can look: what a request of a large
-/// batch is read in pieces of.
+/// The size of one read. All calls in it start before the guard can check. A large batch
+/// is read in pieces of this size.
 constexpr int kMostRead = 8 << 10;
-/// Names and values of the headers of one call.
+/// The size limit on header names and values of one call.
 constexpr int kMostHeaders = 16 << 10;
 
 int Milliseconds(std::chrono::nanoseconds time) {
@@ -41,7 +41,7 @@ void Bound(const ConnectionLimits& limits, grpc::ServerBuilder* builder) {
         {GRPC_ARG_ENABLE_CHANNELZ, 1}}) {
     builder->AddChannelArgument(argument, value);
   }
-  // No events of each connection are kept, only its counts.
+  // Keeps no events per connection, only counts.
   builder->AddChannelArgument(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
   grpc::ResourceQuota quota("connections");
   quota.Resize(limits.transport_bytes);

@@ -1,4 +1,4 @@
-/// What gRPC itself can bound.
+/// The limits that gRPC itself can enforce.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace hmann::server {
 
 void Bound(const ConnectionLimits& limits, grpc::ServerBuilder* builder);
 
-/// Starts the server. Also: its number in channelz, where its connections are counted.
+/// Starts the server. Also returns its number in channelz, where its connections are
+/// counted.
 std::pair<std::unique_ptr<grpc::Server>, std::int64_t> StartNumbered(grpc::ServerBuilder& builder);
 
 }  // namespace hmann::server

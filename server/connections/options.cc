@@ -28,7 +28,7 @@ absl::StatusOr<bool> IsLoopback(const std::string& listen) {
   }
   const std::string host = listen.substr(0, colon);
   if (host == "localhost" || host == "[::1]") return true;
-  // Of an address in dotted form, not of a name that merely begins so.
+  // Accepts a dotted address only, not a name that starts like one.
   return absl::StartsWith(host, "127.") &&
          std::all_of(host.begin(), host.end(),
                      [](unsigned char c) { return absl::ascii_isdigit(c) || c == '.'; });

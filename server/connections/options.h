@@ -9,17 +9,17 @@
 
 namespace hmann::server {
 
-/// What connections may do.
+/// Limits on connections.
 struct ConnectionLimits {
   std::uint32_t connections = 10000;
-  std::uint32_t connections_per_peer = 1000;  ///< of one address; of IPv6, of one /64
-  std::uint32_t streams = 256;                ///< calls of a connection at once; more wait
-  std::uint32_t cancels_per_second = 1000;    ///< calls of a connection that end unanswered
-  std::uint64_t transport_bytes = 1 << 30;    ///< gRPC's own, for buffers and calls
+  std::uint32_t connections_per_peer = 1000;  ///< per address; for IPv6, per /64
+  std::uint32_t streams = 256;                ///< open calls per connection; more wait
+  std::uint32_t cancels_per_second = 1000;    ///< unanswered calls per connection
+  std::uint64_t transport_bytes = 1 << 30;    ///< gRPC's own buffers and calls
   std::chrono::nanoseconds handshake_timeout = std::chrono::seconds(10);
-  std::chrono::nanoseconds request_timeout = std::chrono::seconds(30);  ///< for its rest
-  std::chrono::nanoseconds reply_timeout = std::chrono::minutes(1);     ///< until it is taken
-  std::uint64_t request_bytes = 4 << 20;  ///< of one request at most; the server fills it in
+  std::chrono::nanoseconds request_timeout = std::chrono::seconds(30);  ///< for the rest
+  std::chrono::nanoseconds reply_timeout = std::chrono::minutes(1);     ///< until it is read
+  std::uint64_t request_bytes = 4 << 20;  ///< per request; set by the server
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
   std::chrono::nanoseconds age = std::chrono::hours(1);
   std::chrono::nanoseconds keepalive = std::chrono::minutes(1);
@@ -29,21 +29,22 @@ struct ConnectionLimits {
   absl::Status Validate() const;
 };
 
-/// PEM files that are read again while the server runs. None: plaintext.
+/// PEM files, re-read while the server runs. None: plaintext.
 struct TlsFiles {
   std::string certificate, key;
-  std::string client_ca;  ///< clients need a certificate of it; empty: they need none
+  std::string client_ca;  ///< CA of client certificates; empty: none needed
 
   bool any() const { return !certificate.empty() || !key.empty() || !client_ca.empty(); }
   /// Errors: INVALID_ARGUMENT naming the option.
   absl::Status Validate() const;
 };
 
-/// The path of "unix:PATH"; empty when `listen` is something else.
+/// The path in "unix:PATH"; empty when `listen` has another form.
 std::string UnixPath(const std::string& listen);
 
-/// Whether `listen` ("127.0.0.1:50051", "[::1]:0", "localhost:0", "unix:/run/hmann") can
-/// be reached from this machine only. Errors: INVALID_ARGUMENT when it is none of these.
+/// True if `listen` ("127.0.0.1:50051", "[::1]:0", "localhost:0", "unix:/run/hmann") is
+/// reachable from this machine only. Errors: INVALID_ARGUMENT when it has none of these
+/// forms.
 absl::StatusOr<bool> IsLoopback(const std::string& listen);
 
 }  // namespace hmann::server

@@ -18,7 +18,7 @@ void ReplyWatch::Add(Reply* reply, std::uint64_t bytes) {
 
 void ReplyWatch::Remove(Reply* reply, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (!reply->waits_) return;  // it was cancelled
+  if (!reply->waits_) return;  // already cancelled
   bytes = std::min(bytes, reply->bytes_);
   reply->bytes_ -= bytes;
   bytes_ -= bytes;
@@ -39,7 +39,7 @@ void ReplyWatch::Leave(Reply* reply) {
   waiting_.erase(reply->place_);
 }
 
-/// Under the mutex, so that the call cannot end meanwhile.
+/// Requires the mutex, so that the call cannot end meanwhile.
 void ReplyWatch::CancelFirst() {
   Reply* const first = waiting_.front();
   Leave(first);

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = ReplyWatch::Clock;
 
-/// A call that counts how often it was cancelled.
+/// A call that counts its cancellations.
 struct Call {
   explicit Call(ReplyWatch* watch) : reply(watch, [this] { ++cancelled; }) {}
   int cancelled = 0;
@@ -22,14 +22,14 @@ struct Call {
 TEST(ReplyWatch, WhatIsNotTakenInTimeIsCancelledOnce) {
   ReplyWatch watch(1000, 1h);
   Call waits(&watch), taken(&watch), goes_on(&watch), silent(&watch);
-  waits.reply.Sent(0);  // an empty one, too
+  waits.reply.Sent(0);  // an empty reply, too
   taken.reply.Sent(10);
   taken.reply.Taken(10);
   goes_on.reply.Sent(10);
   const auto begun = Clock::now();
   while (Clock::now() == begun) {
   }
-  goes_on.reply.Taken(5);  // of which 5 are left, for another hour
+  goes_on.reply.Taken(5);  // 5 are left, for another hour
   watch.CancelLate(begun + 59min);
   EXPECT_EQ(waits.cancelled, 0);
   watch.CancelLate(begun + 1h);
@@ -49,10 +49,10 @@ TEST(ReplyWatch, WhereAllAreTooLargeTheOneThatWaitsLongestGoes) {
   EXPECT_EQ(first.cancelled, 0);
   second.reply.Sent(1);
   EXPECT_EQ(first.cancelled, 1);
-  first.reply.Taken(60);  // too late: it counts no more
+  first.reply.Taken(60);  // too late: it no longer counts
   third.reply.Sent(59);
   EXPECT_EQ(second.cancelled, 0);
-  third.reply.Sent(500);  // larger than all may be: alone it is sent
+  third.reply.Sent(500);  // over the limit, but allowed alone
   EXPECT_EQ(second.cancelled, 1);
   EXPECT_EQ(third.cancelled, 0);
   {
@@ -78,7 +78,7 @@ TEST(ReplyWatch, ManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   Call last(&watch);
-  last.reply.Sent(2000);  // nothing of the others is left
+  last.reply.Sent(2000);  // nothing is left of the others
   EXPECT_EQ(last.cancelled, 0);
   watch.CancelLate(Clock::now() + 1h);
   EXPECT_EQ(last.cancelled, 1);

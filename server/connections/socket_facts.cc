@@ -74,7 +74,7 @@ bool PeerOf(int descriptor, std::string* peer, std::string* name) {
     return true;
   }
   inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof(text));
-  // One who has an address of the newer protocol has all of its network.
+  // The owner of one IPv6 address has its whole network.
   constexpr std::size_t kNetwork = 8;
   peer->assign(reinterpret_cast<const char*>(six->sin6_addr.s6_addr), kNetwork);
   *name = absl::StrCat("ipv6:%5B", text, "%5D:", ntohs(six->sin6_port));

@@ -46,7 +46,7 @@ absl::StatusOr<Certificate> ReadCertificate(const std::string& option, const std
   return read;
 }
 
-/// Never a question to a terminal: a key with a password is none.
+/// Never prompts on a terminal: a key with a password is rejected.
 int NoPassword(char*, int, int, void*) { return 0; }
 
 absl::StatusOr<Key> ReadKey(const std::string& path) {

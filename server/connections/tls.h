@@ -8,10 +8,10 @@
 
 namespace hmann::server {
 
-/// What connections of a server are made with. The files are read again every second, so
-/// that a certificate is replaced without a restart. Without any: plaintext. Errors: of
-/// open(2); INVALID_ARGUMENT naming the file, for what is no certificate or key, or for
-/// two that do not belong together.
+/// Makes the credentials for the connections of a server. The files are read again every
+/// second, so that a certificate can be replaced without a restart. Without files:
+/// plaintext. Errors: those of open(2); INVALID_ARGUMENT naming a file that is not a
+/// certificate or key, or two files that do not match.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const TlsFiles& files);
 

@@ -27,7 +27,7 @@ std::uint64_t CallerAt(std::string_view peer) {
     in6_addr parsed{};
     std::uint64_t network = 0;
     if (inet_pton(AF_INET6, inner.substr(0, inner.find('%')).c_str(), &parsed) == 1) {
-      // An IPv4 client of a socket of both kinds has its address in the last 32 bits.
+      // On a dual-stack socket, the address of an IPv4 client is in the last 32 bits.
       std::memcpy(&network, parsed.s6_addr + (IN6_IS_ADDR_V4MAPPED(&parsed) ? 8 : 0),
                   sizeof(network));
       return absl::HashOf(network);

@@ -5,14 +5,16 @@
 
 namespace hmann::server {
 
-/// Who made a call, as a number. Callers of one number share what the pool has for one.
+/// Identifies the caller of a request by a number. Callers with the same number share one
+/// share of the pool.
 
-/// By the header that a token came in.
+/// Identifies a caller by the header that carried its token.
 std::uint64_t CallerWith(std::string_view authorization);
 
-/// By its address, as gRPC writes it: "ipv4:10.0.0.1:5000", "ipv6:[::1]:5000" (the
-/// brackets perhaps as %5B, %5D), "unix:/a/path". Ports do not count; of IPv6 the first
-/// 64 bits do, since a host may choose the others; all that come by a path are one.
+/// Identifies a caller by its address, as gRPC writes it: "ipv4:10.0.0.1:5000",
+/// "ipv6:[::1]:5000" (the brackets may be %5B, %5D), "unix:/a/path". Ports do not count.
+/// For IPv6 only the first 64 bits count, since a host may choose the others. All clients
+/// of one Unix socket path are one caller.
 std::uint64_t CallerAt(std::string_view peer);
 
 }  // namespace hmann::server

@@ -1,5 +1,6 @@
-/// libFuzzer over what says who calls: a file of tokens, the header that has one, and the
-/// address of a client. What a file of tokens holds is never in what is said of it.
+/// libFuzzer target for caller identification: a token file, the header that carries a
+/// token, and the address of a client. Error messages never contain text from a token
+/// file.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,21 +15,21 @@
 namespace hmann::server {
 namespace {
 
-constexpr char kSecret[] = "Zq7";  // of every file, at the end of a line that is wrong
+constexpr char kSecret[] = "Zq7";  // ends a bad line of every file
 
 void Read(const std::string& text) {
   const auto list = TokenList::Parse(text, "tokens");
   if (list.ok()) {
     const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
     HMANN_CHECK(list->size() <= lines.size());
-    HMANN_CHECK(list->Of(text) == Role::kNone);  // it would hold its own hash
+    HMANN_CHECK(list->Of(text) == Role::kNone);  // else it would hold its own hash
   }
   const auto wrong = TokenList::Parse(text + kSecret + "\n", "tokens");
   HMANN_CHECK(wrong.ok() || !absl::StrContains(wrong.status().message(), kSecret));
   const std::string_view token = BearerToken(text);
   HMANN_CHECK(token.empty() || (token.data() >= text.data() &&
                                 token.data() + token.size() == text.data() + text.size()));
-  if (text.find(':') == std::string::npos)  // a host; its port does not count
+  if (text.find(':') == std::string::npos)  // a host; the port does not count
     HMANN_CHECK(CallerAt("ipv4:" + text + ":1") == CallerAt("ipv4:" + text + ":2"));
   static_cast<void>(CallerAt(text));
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Metadata = std::initializer_list<std::pair<const char*, std::string>>;
 
-/// `status` with its reason and, where it is worth a retry, when.
+/// Adds to `status` its reason and, if a retry may succeed, the delay.
 absl::Status WithReason(absl::Status status, absl::string_view reason, Metadata metadata = {},
                         std::chrono::nanoseconds retry_after = {}) {
   status.SetPayload(kReason, absl::Cord(reason));
@@ -30,7 +30,7 @@ absl::Status WithResource(absl::Status status, const char* type, absl::string_vi
   return status;
 }
 
-/// Of a name that a client sent: how much is sent back.
+/// The largest part of a client-sent name that an error echoes.
 constexpr std::size_t kMostName = 64;
 
 double Seconds(std::chrono::nanoseconds time) {
@@ -70,7 +70,7 @@ absl::Status NotPermitted(absl::string_view needed) {
 }
 
 absl::Status UnknownIndex(absl::string_view asked) {
-  // Whatever its length, it has to fit into a header.
+  // A long name is cut, because the error has to fit into a header.
   const std::string name =
       asked.size() <= kMostName
           ? std::string(asked)
@@ -119,9 +119,10 @@ absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
 }
 
 absl::Status MemoryFull(std::uint64_t most_bytes, std::chrono::nanoseconds delay) {
-  return WithReason(ResourceExhausted("the requests under way and their replies take most of the ",
-                                      most_bytes, " bytes allowed"),
-                    "MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, delay);
+  return WithReason(
+      ResourceExhausted("the requests in progress and their replies take most of the ", most_bytes,
+                        " bytes allowed"),
+      "MEMORY_FULL", {{"max_bytes", absl::StrCat(most_bytes)}}, delay);
 }
 
 absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds delay) {

@@ -23,8 +23,8 @@
 namespace hmann::server {
 namespace {
 
-/// A mapping of a guarded file, for the handler of SIGBUS, which can take no lock: a
-/// place is free while `torn` is null, and `torn` is written last.
+/// A mapping of a guarded file, for the SIGBUS handler, which can take no lock. A slot is
+/// free while `torn` is null; `torn` is written last.
 struct Mapping {
   std::atomic<std::uintptr_t> begin{0}, end{0};
   std::atomic<std::atomic<bool>*> torn{nullptr};
@@ -32,11 +32,11 @@ struct Mapping {
 
 constexpr std::size_t kMostMappings = 4096;
 std::array<Mapping, kMostMappings> g_mappings;
-std::mutex g_mappings_mutex;   // of those who write to it
-struct sigaction g_before {};  // what SIGBUS did before us
+std::mutex g_mappings_mutex;   // for writers of g_mappings
+struct sigaction g_before {};  // the previous SIGBUS action
 
-/// The page is gone from the file: zeros take its place, and the file's guard says that
-/// it changed. Of any other mapping it is what it was without us.
+/// Handles a page that is gone from the file: maps zeros in its place and marks the file
+/// as changed. SIGBUS in any other mapping gets the previous action.
 void OnBus(int signal, siginfo_t* info, void*) {
   const int saved = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -61,7 +61,7 @@ void HandleSignals() {
     bus.sa_sigaction = OnBus;
     bus.sa_flags = SA_SIGINFO;
     sigaction(SIGBUS, &bus, &g_before);
-    // The kernel's word that a lease is wanted back; Changed looks for itself.
+    // The kernel sends SIGIO to ask for a lease back; Changed checks by itself.
     ::signal(SIGIO, SIG_IGN);
     return true;
   }();
@@ -129,7 +129,7 @@ absl::Status FileGuard::WatchMappings() {
 
 bool FileGuard::Changed() const {
   if (torn_.load(std::memory_order_relaxed)) return true;
-  // Of a lease that is wanted back the kernel tells what it will be.
+  // If the kernel wants a lease back, F_GETLEASE returns the type it will become.
   if (lease_) return fcntl(file_, F_GETLEASE) != F_RDLCK;
   struct stat now {};
   return fstat(file_, &now) != 0 || now.st_size != before_.st_size ||

@@ -12,32 +12,33 @@
 
 namespace hmann::server {
 
-/// Notices that a file changes in place while it is served (`cp new.hmann live.hmann`),
-/// which may end the process (SIGBUS) or pass foreign bytes for links. A file that is
-/// renamed over another (`mv`) changes nothing: the old one is served on.
+/// Detects that a file changes in place while it is served (`cp new.hmann live.hmann`).
+/// Such a change may end the process (SIGBUS) or make it read foreign bytes as links.
+/// Renaming another file over it (`mv`) is harmless: the old file is still served.
 ///
 /// Where the system grants a lease (fcntl F_SETLEASE: a local file of our own, or with
-/// CAP_LEASE), a writer waits in open() until Release, 45 s at most
-/// (/proc/sys/fs/lease-break-time): no byte changes while a search runs. Elsewhere size
-/// and time of the last change are compared, and a page of the mapping that is gone reads
-/// as zeros instead of ending the process.
+/// CAP_LEASE), a writer waits in open() until Release. It waits 45 s at most
+/// (/proc/sys/fs/lease-break-time). No byte then changes while a search runs. Elsewhere
+/// the guard compares size and modification time. A page that is gone from the mapping
+/// then reads as zeros instead of ending the process.
 ///
-/// Thread safety: Changed from any thread; the rest from one.
+/// Thread safety: Changed may be called from any thread; the rest from one thread.
 class FileGuard {
  public:
-  /// Errors: of open(2), with the path.
+  /// Errors: those of open(2), with the path.
   static absl::StatusOr<std::unique_ptr<FileGuard>> Take(const std::string& path);
   ~FileGuard();
   FileGuard(const FileGuard&) = delete;
   FileGuard& operator=(const FileGuard&) = delete;
 
   bool has_lease() const { return lease_; }
-  /// After the file was opened and mapped: its mappings are watched. Errors:
-  /// FAILED_PRECONDITION when `path` is another file by now, or has changed.
+  /// Watches the mappings of the file. Call it after the file was opened and mapped.
+  /// Errors: FAILED_PRECONDITION when `path` is another file by now, or the file has
+  /// changed.
   absl::Status WatchMappings();
-  /// Whether somebody writes to the file, or wants to.
+  /// True when another process writes to the file, or wants to.
   bool Changed() const;
-  /// Lets a writer that waits go on. What was mapped must not be read any more.
+  /// Lets a waiting writer proceed. The mapped data must not be read after this.
   void Release();
 
  private:

@@ -1,4 +1,4 @@
-// A file that changes while it is served.
+// Tests of a file that changes while it is served.
 #include "server/core/file_guard.h"
 
 #include <fcntl.h>
@@ -33,7 +33,8 @@ class FileGuardTest : public testing::Test {
     EXPECT_TRUE(guard.ok()) << guard.status();
     return *std::move(guard);
   }
-  /// As a writer that does not wait; -1 with EWOULDBLOCK where one would.
+  /// Opens the file as a writer that does not wait; -1 with EWOULDBLOCK where it would
+  /// wait.
   int OpenToWrite() const { return open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC); }
 
   const std::string path_;
@@ -54,7 +55,7 @@ TEST_F(FileGuardTest, AWriterWaitsUntilItIsLetGoOn) {
 }
 
 TEST_F(FileGuardTest, WithoutALeaseSizeAndTimeTell) {
-  const int writer = OpenToWrite();  // nobody gets a lease beside it
+  const int writer = OpenToWrite();  // prevents any lease
   const auto guard = Taken(path_);
   EXPECT_FALSE(guard->has_lease());
   EXPECT_TRUE(guard->WatchMappings().ok());
@@ -85,7 +86,7 @@ TEST_F(FileGuardTest, ARenameIsNoChangeOnceItIsServed) {
   Write(path_ + ".new");
   std::filesystem::rename(path_ + ".new", path_);
   EXPECT_FALSE(guard->Changed());
-  // While it is opened it is one: the file of that name is not the one that is guarded.
+  // During opening, a rename is a change: the name no longer stands for the guarded file.
   EXPECT_THAT(std::string(guard->WatchMappings().message()),
               testing::HasSubstr("was replaced or written to while it was opened"));
 }

@@ -1,5 +1,5 @@
-// What a name stands for changes while it is searched, through the core alone, with no
-// face and no wire.
+// A name changes its index while it is searched. Uses the core only, without a protocol
+// layer.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -27,7 +27,8 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kDim = 8;
 constexpr std::size_t kQueries = 24;
 
-/// Vectors whose components begin at `from`: of 0 near the queries, of 200 far away.
+/// An index of vectors whose components start at `from`: 0 is near the queries, 200 is
+/// far.
 std::string Built(const TempFolder& folder, const char* name, std::uint8_t from) {
   std::array<std::byte, std::size_t{400} * kDim> rows;
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -40,7 +41,7 @@ std::string Built(const TempFolder& folder, const char* name, std::uint8_t from)
   return options.out;
 }
 
-/// A face that keeps how many answers were of the near vectors and of the far ones.
+/// A protocol layer that counts the answers from the near and from the far vectors.
 class Asking : public QueryRequest {
  public:
   Asking(const Serving& serving, Query query)
@@ -53,13 +54,13 @@ class Asking : public QueryRequest {
 
  private:
   void Keep(std::size_t, const hmann::Answer& answer) override {
-    for (const Neighbour& neighbour : answer.nearest)
-      ++(neighbour.distance < kDim * 100.0F * 100.0F ? near : far);
+    for (const Neighbor& neighbor : answer.nearest)
+      ++(neighbor.distance < kDim * 100.0F * 100.0F ? near : far);
   }
   void KeepWork(std::size_t, const Counters&) override {}
   absl::Status Reply() override { return absl::OkStatus(); }
   void End(const absl::Status& status) override {
-    std::promise<absl::Status> end = std::move(end_);  // whoever waits deletes this
+    std::promise<absl::Status> end = std::move(end_);  // the waiting thread deletes this
     end.set_value(status);
   }
 
@@ -144,9 +145,9 @@ TEST_F(GenerationsTest, WhatIsFoundOfAnOldOneIsNotOfTheNew) {
   served().Serve(Open(false));
   EXPECT_FALSE(served().Withdraw(old, absl::DataLossError("the test says so")));
   EXPECT_EQ(served().state(), IndexState::kServing);
-  // Nobody watches the file of an old one, so its answers are compared with it.
+  // The file of an old generation is not watched, so each answer checks the file.
   const int file = open(near_.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK);
-  if (file >= 0) {  // there was no lease, which a writer would wait for
+  if (file >= 0) {  // no lease, so the writer did not wait
     EXPECT_EQ(write(file, "changed", 7), 7);
     close(file);
   }

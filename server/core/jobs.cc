@@ -11,9 +11,9 @@
 namespace hmann::server {
 namespace {
 
-using Clock = SearchJob::Clock;
+using Clock = QueuedRequest::Clock;
 
-/// By the clock of the pool.
+/// The deadline on the clock of the pool.
 Clock::time_point DeadlineOf(const Serving& serving, const CallFacts& call) {
   const auto now = Clock::now();
   if (call.deadline == std::chrono::system_clock::time_point::max())
@@ -22,10 +22,11 @@ Clock::time_point DeadlineOf(const Serving& serving, const CallFacts& call) {
                                                            std::chrono::system_clock::now());
 }
 
-/// Labels that a thread takes together: more reads than a device has under way at once.
+/// The number of labels that a thread takes together: more reads than a device keeps in
+/// flight.
 constexpr std::size_t kLabelsTogether = 64;
 
-/// What the engine says of a label, with details.
+/// Adds details to an engine error about a label.
 absl::Status OfLabel(const absl::Status& status) {
   if (absl::IsNotFound(status)) return UnknownLabel(status);
   return absl::IsFailedPrecondition(status) ? NoLabelOrder(status) : status;
@@ -33,20 +34,21 @@ absl::Status OfLabel(const absl::Status& status) {
 
 }  // namespace
 
-QueryJob::QueryJob(const Serving& serving, Snapshot index, const RequestOptions& options,
-                   std::size_t queries, std::uint64_t bytes, const CallFacts& call)
-    : SearchJob(std::move(index), queries, EffortOf(options.search.dials, options.budget),
-                bytes + ReplyBytes(queries, options.search.dials.k), DeadlineOf(serving, call)),
+QueuedQuery::QueuedQuery(const Serving& serving, Snapshot index, const RequestParams& options,
+                         std::size_t queries, std::uint64_t bytes, const CallFacts& call)
+    : QueuedRequest(std::move(index), queries, EffortOf(options.search.params, options.budget),
+                    bytes + ReplyBytes(queries, options.search.params.k),
+                    DeadlineOf(serving, call)),
       metrics_(serving.metrics),
       options_(options),
       call_(call) {}
 
-void QueryJob::Count(const absl::Status& status, Clock::time_point began, std::size_t queries) {
+void QueuedQuery::Count(const absl::Status& status, Clock::time_point began, std::size_t queries) {
   metrics_.Ended(call_.method, &index().served(), status, Clock::now() - began, queries);
 }
 
-/// The budget ends before the call's deadline: the answer is still to be sent.
-SearchLimits QueryJob::WithBudget(const SearchLimits& limits) const {
+/// Ends the budget before the call's deadline, to leave time to send the answer.
+SearchLimits QueuedQuery::WithBudget(const SearchLimits& limits) const {
   constexpr std::chrono::nanoseconds kLeastMargin = std::chrono::milliseconds(1), kAtOnce{1};
   SearchLimits bounded = limits;
   if (options_.budget.count() == 0) return bounded;
@@ -56,23 +58,23 @@ SearchLimits QueryJob::WithBudget(const SearchLimits& limits) const {
   return bounded;
 }
 
-absl::Status QueryJob::Answer(std::size_t begin, std::size_t end, Searcher& searcher,
-                              const SearchLimits& limits) {
-  // Work is counted by query, or for all of them at once.
+absl::Status QueuedQuery::Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+                                 const SearchLimits& limits) {
+  // Work is counted per query, or for all of them together.
   const bool each = options_.counters && call_.method == Method::kSearchStream;
   const std::size_t at_once = each ? 1 : end - begin;
   for (std::size_t first = begin; first < end; first += at_once) {
     absl::Status first_error;
     const auto done = [&](std::size_t i, const absl::Status& status, hmann::Answer& answer) {
       if (status.ok()) return Keep(first + i, answer);
-      // The options were valid when the request was checked, so it is the vector.
+      // The options were checked with the request, so the vector must be invalid.
       first_error.Update(KeepError(first + i, absl::IsInvalidArgument(status)
                                                   ? BadField(Field(first + i), status.message())
                                                   : status));
     };
     Counters work;
     const absl::Status status = searcher.SearchMany(
-        at_once, [&](std::size_t i) { return Row(first + i); }, options_.search.dials,
+        at_once, [&](std::size_t i) { return Row(first + i); }, options_.search.params,
         static_cast<std::uint32_t>(at_once), std::ref(done), &work, WithBudget(limits));
     metrics_.Worked(index().served(), work);
     HMANN_RETURN_IF_ERROR(status);
@@ -83,8 +85,8 @@ absl::Status QueryJob::Answer(std::size_t begin, std::size_t end, Searcher& sear
 }
 
 QueryRequest::QueryRequest(const Serving& serving, Query query, const CallFacts& call)
-    : QueryJob(serving, std::move(query.index), query.options, query.vectors.count,
-               query.vectors.bytes.size() + query.vectors.converted.size(), call),
+    : QueuedQuery(serving, std::move(query.index), query.options, query.vectors.count,
+                  query.vectors.bytes.size() + query.vectors.converted.size(), call),
       vectors_(std::move(query.vectors)) {}
 
 std::string QueryRequest::Field(std::size_t i) const {
@@ -100,8 +102,9 @@ void QueryRequest::Complete(const absl::Status& status) {
 LabelsRequest::LabelsRequest(const Serving& serving, Snapshot index,
                              std::span<const std::uint64_t> labels, std::uint64_t vector_bytes,
                              const CallFacts& call)
-    : SearchJob(std::move(index), labels.size(), {.walk = {}},
-                labels.size() * (vector_bytes + sizeof(std::uint64_t)), DeadlineOf(serving, call)),
+    : QueuedRequest(std::move(index), labels.size(), {.mode = {}},
+                    labels.size() * (vector_bytes + sizeof(std::uint64_t)),
+                    DeadlineOf(serving, call)),
       metrics_(serving.metrics),
       labels_(labels),
       vector_bytes_(vector_bytes),
@@ -111,7 +114,7 @@ std::size_t LabelsRequest::Together() const { return kLabelsTogether; }
 
 absl::Status LabelsRequest::Answer(std::size_t begin, std::size_t end, Searcher& searcher,
                                    const SearchLimits& limits) {
-  // A request that is refused or waits takes no memory for its reply.
+  // A refused or waiting request takes no memory for its reply.
   std::call_once(sized_, [&] { vectors_ = Room(labels_.size() * vector_bytes_); });
   Counters work;
   const absl::Status status = searcher.Get(labels_.subspan(begin, end - begin),

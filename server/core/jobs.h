@@ -1,5 +1,5 @@
-/// Requests in the pool. A face derives from one of these and is the sink of what it
-/// finds: vectors come from it, and answers go to it.
+/// Requests in the pool. A protocol layer (a "face") derives from one of these classes.
+/// It supplies the vectors and receives the answers.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@
 
 namespace hmann::server {
 
-/// What requests are answered from; all of it outlives them.
+/// The objects that requests are answered from. All of them outlive the requests.
 struct Serving {
   const Registry& registry;
   SearchPool& pool;
@@ -29,41 +29,41 @@ struct Serving {
   Metrics& metrics;
 };
 
-/// When a request began, by which call, and until when its client waits (max: as long as
-/// Serving says).
+/// When a request began, which method it calls, and how long its client waits. A deadline
+/// of max stands for Serving::default_deadline.
 struct CallFacts {
   Method method;
-  SearchJob::Clock::time_point began;
+  QueuedRequest::Clock::time_point began;
   std::chrono::system_clock::time_point deadline;
 };
 
-/// Queries of the same options.
-class QueryJob : public SearchJob {
+/// Queries that share the same options.
+class QueuedQuery : public QueuedRequest {
  public:
   bool IsNarrow() const final { return queries() == 1 && options_.narrow; }
 
  protected:
-  /// `bytes`: of the vectors.
-  QueryJob(const Serving& serving, Snapshot index, const RequestOptions& options,
-           std::size_t queries, std::uint64_t bytes, const CallFacts& call);
+  /// `bytes`: the size of the vectors.
+  QueuedQuery(const Serving& serving, Snapshot index, const RequestParams& options,
+              std::size_t queries, std::uint64_t bytes, const CallFacts& call);
 
-  const RequestOptions& options() const { return options_; }
-  /// One that has ended is counted.
+  const RequestParams& options() const { return options_; }
+  /// Counts a request that has ended.
   void Count(const absl::Status& status, Clock::time_point began, std::size_t queries);
   const CallFacts& call() const { return call_; }
 
-  // The sink. But for Row, several threads at once, each for other queries.
+  // The sink. Except for Row, several threads call these at once, each for other queries.
 
-  /// Of query `i`, in QueryType of the index's dtype.
+  /// The vector of query `i`, in QueryType of the index's dtype.
   virtual const void* Row(std::size_t i) const = 0;
-  /// The name of a query in an error.
+  /// The name of query `i` in an error.
   virtual std::string Field(std::size_t i) const = 0;
   virtual void Keep(std::size_t i, const hmann::Answer& answer) = 0;
-  /// `why`: INVALID_ARGUMENT of a vector that cannot be searched for, or what prevents
-  /// all. What is returned fails them all.
+  /// `why`: INVALID_ARGUMENT for a vector that cannot be searched for, or an error that
+  /// prevents all queries. A returned error fails all queries.
   virtual absl::Status KeepError(std::size_t /*i*/, absl::Status why) { return why; }
-  /// Where the options ask for it: the work for queries from `first` on; of a stream for
-  /// one.
+  /// Stores the work of the queries from `first` on, if the options request counters. For
+  /// a stream, it is the work of one query.
   virtual void KeepWork(std::size_t first, const Counters& work) = 0;
 
  private:
@@ -73,20 +73,20 @@ class QueryJob : public SearchJob {
   SearchLimits WithBudget(const SearchLimits& limits) const;
 
   Metrics& metrics_;
-  const RequestOptions options_;
+  const RequestParams options_;
   const CallFacts call_;
 };
 
 /// A search for one vector, or a batch.
-class QueryRequest : public QueryJob {
+class QueryRequest : public QueuedQuery {
  protected:
   QueryRequest(const Serving& serving, Query query, const CallFacts& call);
 
-  std::size_t k() const { return options().search.dials.k; }
+  std::size_t k() const { return options().search.params.k; }
 
-  /// Makes the reply of what was kept. Errors end the request.
+  /// Builds the reply from the stored answers. An error ends the request.
   virtual absl::Status Reply() = 0;
-  /// The reply is to be sent, or this error. The last call.
+  /// Sends the reply, or this error. This is the last call.
   virtual void End(const absl::Status& status) = 0;
 
  private:
@@ -97,16 +97,17 @@ class QueryRequest : public QueryJob {
   const QueryVectors vectors_;
 };
 
-/// Vectors by label: no search, but runs where searches do.
-class LabelsRequest : public SearchJob {
+/// Fetches vectors by label. It is not a search, but it runs on the same threads.
+class LabelsRequest : public QueuedRequest {
  protected:
-  /// `labels` outlive this. `vector_bytes`: of CheckGet.
+  /// `labels` must outlive this. `vector_bytes` comes from CheckGet.
   LabelsRequest(const Serving& serving, Snapshot index, std::span<const std::uint64_t> labels,
                 std::uint64_t vector_bytes, const CallFacts& call);
 
-  /// For the vectors, in the order of the labels; called once, when the first are read.
+  /// Returns memory for the vectors, in the order of the labels. Called once, when the
+  /// first vectors are read.
   virtual char* Room(std::size_t bytes) = 0;
-  /// As those of QueryRequest.
+  /// See QueryRequest.
   virtual absl::Status Reply() = 0;
   virtual void End(const absl::Status& status) = 0;
 
@@ -121,7 +122,7 @@ class LabelsRequest : public SearchJob {
   const std::uint64_t vector_bytes_;
   const CallFacts call_;
   std::once_flag sized_;
-  char* vectors_ = nullptr;  // threads write to different parts
+  char* vectors_ = nullptr;  // threads write to disjoint parts
 };
 
 }  // namespace hmann::server

@@ -24,7 +24,7 @@ constexpr std::array kMethods = {
     std::pair(Method::kSearch, "Search"), std::pair(Method::kSearchBatch, "SearchBatch"),
     std::pair(Method::kSearchStream, "SearchStream"), std::pair(Method::kGet, "Get")};
 
-/// Of a search in memory to one that waited; a factor of two to two and a half each.
+/// Bucket bounds from a search in memory to one that waited, a factor of 2 to 2.5 apart.
 const Histogram::BucketBoundaries& Seconds() {
   static const Histogram::BucketBoundaries seconds = {50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3,
                                                       5e-3,  10e-3,  20e-3,  50e-3,  0.1,  0.2,
@@ -36,7 +36,7 @@ double ToSeconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-/// A counter that is kept elsewhere.
+/// Sets a Prometheus counter to the value of a counter kept elsewhere.
 void Follow(Counter& counter, std::uint64_t now) {
   counter.Increment(static_cast<double>(now) - counter.Value());
 }
@@ -63,7 +63,7 @@ const char* Name(Refusal refusal) {
 
 struct Metrics::OfIndex {
   std::array<Histogram*, kMethods.size()> seconds{};
-  Counter *queries, *slow_reads, *io_reads, *io_bytes, *distances, *scrubbed;
+  Counter *queries, *node_reads, *io_reads, *io_bytes, *distances, *scrubbed;
 };
 
 Metrics::Metrics(const Registry& registry)
@@ -77,7 +77,7 @@ Metrics::Metrics(const Registry& registry)
           .Help("Calls that were answered, from when the request was there to the reply")
           .Register(*families_);
   auto& queries = counter("hmann_queries_total", "Queries that were answered");
-  auto& slow_reads = counter("hmann_slow_reads_total", "Records of slow memory that queries read");
+  auto& node_reads = counter("hmann_node_reads_total", "Records of slow memory that queries read");
   auto& io_reads = counter("hmann_device_reads_total", "Reads that queries asked a device for");
   auto& io_bytes = counter("hmann_device_read_bytes_total", "Bytes of these");
   auto& distances = counter("hmann_distances_total", "Exact distances that queries computed");
@@ -91,7 +91,7 @@ Metrics::Metrics(const Registry& registry)
           &seconds.Add({{"index", index->name()}, {"method", word}}, Seconds());
     }
     of->queries = &queries.Add(name);
-    of->slow_reads = &slow_reads.Add(name);
+    of->node_reads = &node_reads.Add(name);
     of->io_reads = &io_reads.Add(name);
     of->io_bytes = &io_bytes.Add(name);
     of->distances = &distances.Add(name);
@@ -126,7 +126,7 @@ void Metrics::Worked(const ServedIndex& index, const Counters& work) {
   for (std::size_t i = 0; i < of_index_.size(); ++i) {
     if (indexes_.indexes()[i].get() != &index) continue;
     const OfIndex& of = *of_index_[i];
-    of.slow_reads->Increment(static_cast<double>(work.slow_reads));
+    of.node_reads->Increment(static_cast<double>(work.node_reads));
     of.io_reads->Increment(static_cast<double>(work.io_reads));
     of.io_bytes->Increment(static_cast<double>(work.io_bytes));
     of.distances->Increment(static_cast<double>(work.distances_fast + work.distances_slow));
@@ -163,7 +163,8 @@ std::string Metrics::Text(const SearchPool& pool, const ConnectionCounts* connec
         .Set(ToSeconds(of.work));
     gauge("hmann_busy_threads", "Threads that search", {{"lane", lane}}).Set(of.busy);
   }
-  gauge("hmann_request_bytes", "Bytes of requests under way and of their replies, about", {})
+  gauge("hmann_request_bytes", "Bytes of requests in progress and of their replies, approximately",
+        {})
       .Set(static_cast<double>(load.bytes));
   if (connections != nullptr) {
     gauge("hmann_connections", "Connections that are open", {})

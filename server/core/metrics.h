@@ -23,26 +23,27 @@ class Registry;
 
 namespace hmann::server {
 
-/// Why a connection was not taken, or was shut down.
+/// Why a connection was rejected or shut down.
 enum class Refusal { kDescriptors, kConnections, kPeer, kStreams, kCancels, kHalfSent };
 constexpr std::array kRefusals = {Refusal::kDescriptors, Refusal::kConnections, Refusal::kPeer,
                                   Refusal::kStreams,     Refusal::kCancels,     Refusal::kHalfSent};
 /// "descriptors", "connections", "peer", "streams", "cancels", "half_sent".
 const char* Name(Refusal refusal);
 
-/// What the connections of a server did; any thread may read it.
+/// Counts of the connections of a server. Any thread may read them.
 struct ConnectionCounts {
   std::atomic<std::uint64_t> open{0}, accepted{0};
   std::array<std::atomic<std::uint64_t>, kRefusals.size()> refused{};
 };
 
-/// A call that runs in the pool; of a stream, each query is one.
+/// The method of a call that runs in the pool. In a stream, each query counts as one
+/// call.
 enum class Method { kSearch, kSearchBatch, kSearchStream, kGet };
 
-/// What a server counts, for Prometheus. Only names that the server itself chose become
-/// labels, so no client can make the text grow.
+/// The counters of a server, for Prometheus. Only names that the server itself chose
+/// become labels, so no client can make the text grow.
 ///
-/// Thread safety: all from any thread.
+/// Thread safety: all methods may be called from any thread.
 class Metrics {
  public:
   /// `registry` must outlive this.
@@ -51,15 +52,16 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// A call has ended. `index`: null when it named none of this server's. `took`: from
-  /// when its request was there; `queries`: in it.
+  /// Records the end of a call. `index`: null when the call named no index of this
+  /// server. `took`: time since its request had arrived. `queries`: the number in the
+  /// call.
   void Ended(Method method, const ServedIndex* index, const absl::Status& status,
              std::chrono::nanoseconds took, std::size_t queries);
-  /// What the queries of a call took.
+  /// Records the work that the queries of a call took.
   void Worked(const ServedIndex& index, const Counters& work);
 
-  /// All of it in Prometheus' text format, 0.0.4. `connections`: null while there are
-  /// none.
+  /// Renders all metrics in Prometheus' text format, 0.0.4. `connections` is null while
+  /// there are none.
   std::string Text(const SearchPool& pool, const ConnectionCounts* connections);
 
  private:
@@ -67,8 +69,8 @@ class Metrics {
 
   const Registry& indexes_;
   const std::unique_ptr<prometheus::Registry> families_;
-  std::vector<std::unique_ptr<OfIndex>> of_index_;  ///< as in indexes_
-  std::mutex reading_;                              ///< one text at a time
+  std::vector<std::unique_ptr<OfIndex>> of_index_;  ///< in the order of indexes_
+  std::mutex reading_;                              ///< one Text at a time
 };
 
 }  // namespace hmann::server

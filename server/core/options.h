@@ -7,23 +7,23 @@
 
 namespace hmann::server {
 
-/// An index to serve, and the name that clients call it by.
+/// An index to serve, and the name clients use for it.
 struct IndexSpec {
   std::string name;  ///< letters, digits, '.', '_', '-'; at most 64
   std::string path;
 
   /// "NAME=PATH". Errors: INVALID_ARGUMENT.
   static absl::StatusOr<IndexSpec> Parse(const std::string& text);
-  /// Of the name. Errors: INVALID_ARGUMENT.
+  /// Checks the name. Errors: INVALID_ARGUMENT.
   absl::Status Validate() const;
 };
 
-/// What one request may ask for. Published by Describe.
+/// Limits on one request. Describe publishes them.
 struct RequestLimits {
   std::uint32_t max_batch = 4096;  ///< queries, or labels
   std::uint32_t max_k = 10000;
   std::uint32_t max_ef = 10000;              ///< of ef_l1, ef_l0 and nprobe
-  std::uint32_t max_query_threads = 0;       ///< 0: as many as the server has threads
+  std::uint32_t max_query_threads = 0;       ///< 0: the server's number of threads
   std::uint64_t max_reply_bytes = 64 << 20;  ///< 12 bytes an id, or vectors
 };
 

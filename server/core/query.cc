@@ -29,7 +29,7 @@ absl::Status CheckComponents(std::uint64_t components, const char* what, const I
   return absl::OkStatus();
 }
 
-/// Floats to integers of type T, none of which may be rounded or cut.
+/// Converts floats to integers of type T. Errors if one would be rounded or clamped.
 template <typename T>
 absl::Status Narrow(std::span<const float> floats, std::uint32_t dim, absl::string_view field,
                     std::vector<std::byte>* out) {
@@ -48,7 +48,7 @@ absl::Status Narrow(std::span<const float> floats, std::uint32_t dim, absl::stri
   return absl::OkStatus();
 }
 
-absl::Status CheckLimits(const SearchOptions& asked, const RequestLimits& limits) {
+absl::Status CheckLimits(const SearchParams& asked, const RequestLimits& limits) {
   for (const auto& [field, found, most] :
        {std::tuple("options.k", std::optional(asked.k), limits.max_k),
         {"options.ef_l1", asked.ef_l1, limits.max_ef},
@@ -61,8 +61,8 @@ absl::Status CheckLimits(const SearchOptions& asked, const RequestLimits& limits
   return absl::OkStatus();
 }
 
-/// What the engine says of options, as the error of a request.
-absl::Status OfRequest(const absl::Status& status, const SearchOptions& options) {
+/// Turns an engine error about options into the error of a request.
+absl::Status OfRequest(const absl::Status& status, const SearchParams& options) {
   const absl::string_view message = status.message();
   if (options.has_target() && absl::IsOutOfRange(status)) {
     return BadField(options.recall.has_value() ? "options.recall" : "options.latency_us", message);
@@ -71,13 +71,13 @@ absl::Status OfRequest(const absl::Status& status, const SearchOptions& options)
   return BadOption(status);
 }
 
-/// Candidates that a search may keep to be run in the thread that reads: it ends within a
-/// few hundred microseconds.
+/// The most candidates of a search that may run on the reading thread. It then ends
+/// within a few hundred microseconds.
 constexpr std::uint64_t kNarrow = 512;
 
-bool IsNarrow(const Dials& dials) {
-  const std::uint64_t beams = dials.walk == WalkKind::kMultiStart ? dials.ef_l1 : 1;
-  return dials.query_threads == 1 && dials.ef_l1 <= kNarrow && dials.ef_l0 * beams <= kNarrow;
+bool IsNarrow(const ResolvedParams& params) {
+  const std::uint64_t beams = params.mode == SearchMode::kMultiStart ? params.ef_l1 : 1;
+  return params.query_threads == 1 && params.ef_l1 <= kNarrow && params.ef_l0 * beams <= kNarrow;
 }
 
 }  // namespace
@@ -115,15 +115,15 @@ absl::Status BadOption(const absl::Status& why) {
   return BadField(absl::StrCat("options.", message.substr(0, colon)), message.substr(colon + 2));
 }
 
-absl::StatusOr<RequestOptions> ResolveFor(const Snapshot& index, const SearchOptions& asked,
-                                          const RequestLimits& limits) {
+absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& asked,
+                                         const RequestLimits& limits) {
   HMANN_RETURN_IF_ERROR(CheckLimits(asked, limits));
   absl::StatusOr<ResolvedSearch> search = index->Resolve(asked);
   if (!search.ok()) return index.served().ForClients(OfRequest(search.status(), asked));
-  RequestOptions options{*std::move(search), asked.budget.value_or(std::chrono::nanoseconds(0))};
+  RequestParams options{*std::move(search), asked.budget.value_or(std::chrono::nanoseconds(0))};
   const bool waits = index->on_block_tier();
-  options.narrow = !waits && IsNarrow(options.search.dials);
-  // In memory a query of a budget waits for no other.
+  options.narrow = !waits && IsNarrow(options.search.params);
+  // In memory, a query with a budget does not share its thread with others.
   options.together = options.budget.count() > 0 && !waits ? 1 : options.search.in_flight;
   return options;
 }
@@ -136,7 +136,7 @@ absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const Reques
   const std::uint64_t bytes = ReplyBytes(queries, k);
   if (bytes <= limits.max_reply_bytes) return absl::OkStatus();
   return ReplyTooLarge("options.k", bytes, limits.max_reply_bytes,
-                       "ask for fewer neighbours or send fewer queries at once");
+                       "ask for fewer neighbors or send fewer queries at once");
 }
 
 absl::StatusOr<std::uint64_t> CheckGet(std::uint64_t labels, const IndexInfo& info,

@@ -1,5 +1,5 @@
-/// What a request asks for, of no wire: a face reads it, here it is checked, before it
-/// waits for a thread.
+/// What a request asks for, independent of any wire format. A protocol layer (a "face")
+/// reads the request; this code checks it before it waits for a thread.
 #pragma once
 
 #include <chrono>
@@ -17,56 +17,56 @@
 
 namespace hmann::server {
 
-/// Query vectors in QueryType of an index's dtype, row-major. Bytes are viewed where they
-/// lie in the request, which must outlive this.
+/// Query vectors in QueryType of an index's dtype, row-major. `bytes` may view the
+/// request itself, which must outlive this.
 struct QueryVectors {
   std::size_t count = 0;
   std::span<const std::byte> bytes;
   std::vector<std::byte>
-      converted;  ///< what `bytes` views when they came as floats for an index of integers
+      converted;  ///< storage behind `bytes` when floats came for an integer index
 
   const std::byte* row(std::size_t i) const { return bytes.data() + i * (bytes.size() / count); }
 };
 
-/// Of vectors as bytes, or as floats. Errors: INVALID_ARGUMENT (naming `field`) for no
-/// vector, a size that is no multiple of dim, more than `most` vectors, or a float that
-/// the index's dtype cannot hold. NaN and zero vectors are the engine's to refuse.
+/// Reads vectors from bytes, or from floats. Errors: INVALID_ARGUMENT naming `field`. Its
+/// causes: no vector, a size that is not a multiple of dim, more than `most` vectors, or
+/// a float that the index's dtype cannot hold. The engine rejects NaN and zero vectors.
 absl::StatusOr<QueryVectors> VectorsOf(std::span<const std::byte> bytes, const IndexInfo& info,
                                        std::uint64_t most, absl::string_view field);
 absl::StatusOr<QueryVectors> VectorsOf(std::span<const float> floats, const IndexInfo& info,
                                        std::uint64_t most, absl::string_view field);
 
-/// How a request is to be searched, and its budget (0: none).
-struct RequestOptions {
+/// How to search for a request, and its budget (0: none).
+struct RequestParams {
   ResolvedSearch search;
   std::chrono::nanoseconds budget{0};
-  bool counters = false;     ///< are part of the answer
-  bool narrow = false;       ///< a query ends within a few hundred microseconds
-  std::size_t together = 1;  ///< queries that a thread has under way at once
+  bool counters = false;     ///< the answer includes them
+  bool narrow = false;       ///< a query ends within a few hundred us
+  std::size_t together = 1;  ///< queries that a thread keeps in flight
 };
 
-/// Errors: INVALID_ARGUMENT naming the field ("options.k"), for a target that cannot be
-/// met, too; FAILED_PRECONDITION for a target where the index is not tuned, or its table
-/// is stale.
-absl::StatusOr<RequestOptions> ResolveFor(const Snapshot& index, const SearchOptions& asked,
-                                          const RequestLimits& limits);
-/// INVALID_ARGUMENT, of what is said of an option as "k: expected ...".
+/// Errors: INVALID_ARGUMENT naming the field ("options.k"), also for a target that cannot
+/// be met; FAILED_PRECONDITION for a target when the index is not tuned or its tuned
+/// table is stale.
+absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& asked,
+                                         const RequestLimits& limits);
+/// Turns an option's error, "k: expected ...", into INVALID_ARGUMENT for that field.
 absl::Status BadOption(const absl::Status& why);
 
 /// A request that was read and checked.
 struct Query {
   Snapshot index;
-  RequestOptions options;
+  RequestParams options;
   QueryVectors vectors;
 };
 
-/// What `queries` answers of k ids take.
+/// The reply bytes of `queries` answers with k ids each.
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k);
 /// Checks ReplyBytes against limits.max_reply_bytes.
 absl::Status CheckReplySize(std::uint64_t queries, std::uint32_t k, const RequestLimits& limits);
 
-/// Bytes of a vector of the answer to a Get. Errors: INVALID_ARGUMENT naming the field:
-/// no label, more than max_batch, or an answer of more than max_reply_bytes.
+/// The bytes of one vector in the answer to a Get. Errors: INVALID_ARGUMENT naming the
+/// field, for no label, for more than max_batch, or for an answer over max_reply_bytes.
 absl::StatusOr<std::uint64_t> CheckGet(std::uint64_t labels, const IndexInfo& info,
                                        const RequestLimits& limits);
 

@@ -62,7 +62,7 @@ void Generation::GiveBack(std::unique_ptr<Searcher> searcher) {
 }
 
 bool Generation::Intact() const {
-  // Nobody looks any more whether a writer waits for the lease of one that is retired.
+  // The lease of a retired generation is not watched for waiting writers any more.
   return (guard_->has_lease() && !retired_.load()) || !guard_->Changed();
 }
 
@@ -76,7 +76,7 @@ void Generation::Retire() {
 void Generation::Withdraw() {
   std::unique_lock lock(mutex_);
   withdrawn_.store(true);
-  // A writer that holds a broken lease goes on by itself after 45 s.
+  // A writer that broke a lease proceeds by itself after 45 s.
   constexpr std::chrono::seconds kMost(40);
   returned_.wait_for(lock, kMost, [this] { return lent_ == 0; });
   idle_.clear();
@@ -102,7 +102,7 @@ absl::Status ServedIndex::Load(const OpenOptions& options, bool warm) {
 }
 
 void ServedIndex::Serve(std::shared_ptr<Generation> next) {
-  std::shared_ptr<Generation> before;  // goes when nobody waits for the mutex
+  std::shared_ptr<Generation> before;  // destroyed after the mutex is released
   const std::lock_guard lock(mutex_);
   before = current_.exchange(std::move(next));
   if (before != nullptr) before->Retire();

@@ -22,50 +22,51 @@ enum class IndexState { kLoading, kServing, kFailed };
 /// "loading", "serving", "failed".
 const char* Name(IndexState state);
 
-/// How far the check of what is read in place has come.
+/// Progress of the checksum pass over data that is read in place.
 struct ScrubProgress {
   std::atomic<std::uint64_t> bytes{0}, passes{0};
 };
 
-/// One file as it is served: opened, guarded, and the searchers over it. It lives while
-/// its name stands for it, and then as long as a request of it runs.
+/// One served file: the open index, its guard, and its searchers. It lives as long as its
+/// name stands for it, and then until the last request that uses it has ended.
 ///
-/// Thread safety: all from any thread.
+/// Thread safety: all methods may be called from any thread.
 class Generation {
  public:
-  /// Opens and warms it. Errors: those of FileGuard and Index::Open.
+  /// Opens the index and warms it. Errors: those of FileGuard and Index::Open.
   static absl::StatusOr<std::shared_ptr<Generation>> Open(const std::string& path,
                                                           const OpenOptions& options,
                                                           bool warm = false);
 
-  /// Never used again.
+  /// A number that is never reused.
   std::uint64_t number() const { return number_; }
   const Index& index() const { return *index_; }
-  /// Whether its name stands for it.
+  /// True while its name stands for it.
   bool current() const { return !retired_.load() && !withdrawn_.load(); }
 
-  /// A searcher for one query at a time; null when none may begin any more. Searchers are
-  /// kept, so that their scratch is: as many as were ever in use at once.
+  /// Lends a searcher for one query at a time; null when no search may start any more.
+  /// Returned searchers are kept for reuse of their scratch memory: as many as were ever
+  /// in use at once.
   std::unique_ptr<Searcher> TakeSearcher();
   void GiveBack(std::unique_ptr<Searcher> searcher);
-  /// Whether what searches read until now was the file as it was opened.
+  /// True if everything searches have read so far was the file as opened.
   bool Intact() const;
 
  private:
   friend class ServedIndex;
   explicit Generation(std::unique_ptr<FileGuard> guard);
 
-  /// Another one is served from now on: keeps no searcher.
+  /// Marks this as replaced by another generation; no searcher is kept from now on.
   void Retire();
-  /// No search begins any more; returns when those that run have ended.
+  /// Lets no further search start; returns when the running ones have ended.
   void Withdraw();
   void RefreshPlacements();
 
   const std::uint64_t number_;
-  std::shared_ptr<const Index> index_;  // of Open alone
+  std::shared_ptr<const Index> index_;  // set by Open only
   const std::unique_ptr<FileGuard> guard_;
   std::atomic<bool> retired_{false}, withdrawn_{false};  // written under mutex_
-  std::mutex mutex_;                                     // of what follows
+  std::mutex mutex_;                                     // guards all below
   std::condition_variable returned_;
   int lent_ = 0;  // searchers
   std::vector<std::unique_ptr<Searcher>> idle_;
@@ -74,12 +75,12 @@ class Generation {
 
 class ServedIndex;
 
-/// An index as a request has it from its beginning to its end: one generation of it,
-/// whatever its name stands for meanwhile.
+/// An index as one request sees it from beginning to end. It stays with one generation,
+/// even if the name stands for another meanwhile.
 class Snapshot {
  public:
   Snapshot() = default;
-  /// Of what is served now; `served` outlives this.
+  /// Takes the generation that is served now. `served` must outlive this.
   Snapshot(ServedIndex* served);  // NOLINT(google-explicit-constructor)
 
   const Index& operator*() const { return generation_->index(); }
@@ -93,10 +94,10 @@ class Snapshot {
   std::shared_ptr<Generation> generation_;  // null: none was loaded
 };
 
-/// An index under its name, from LOADING to SERVING or FAILED, also from SERVING to
-/// FAILED when its file changes or is found damaged; and what it stands for.
+/// A named index and its current generation. It goes from LOADING to SERVING or FAILED.
+/// It also goes from SERVING to FAILED when its file changes or proves damaged.
 ///
-/// Thread safety: all from any thread.
+/// Thread safety: all methods may be called from any thread.
 class ServedIndex {
  public:
   explicit ServedIndex(IndexSpec spec) : spec_(std::move(spec)) {}
@@ -104,33 +105,35 @@ class ServedIndex {
   const std::string& name() const { return spec_.name; }
   IndexState state() const { return state_.load(std::memory_order_acquire); }
 
-  /// Opens and warms the index, then serves it, or has failed.
+  /// Opens and warms the index, then serves it, or sets the state to FAILED.
   absl::Status Load(const OpenOptions& options, bool warm = false);
-  /// The name stands for `next` from now on. Requests that have begun end with what they
-  /// began with.
+  /// Makes the name stand for `next`. Requests that have started finish with the
+  /// generation they started with.
   void Serve(std::shared_ptr<Generation> next);
-  /// Withdraws a serving index whose file changes. False: it does not.
+  /// Withdraws a serving index whose file has changed. Returns false if it has not
+  /// changed or is not serving.
   bool WithdrawIfChanged();
-  /// Of a serving index: no search begins any more, those that run end, then whoever
-  /// wants to write to the file may. False: it does not serve, or not this any more.
+  /// Withdraws a serving index: no search starts any more, running ones end, and then a
+  /// waiting writer may change the file. Returns false if the index is not serving, or no
+  /// longer serves `what`.
   bool Withdraw(const Snapshot& what, absl::Status why);
   bool Withdraw(absl::Status why) { return Withdraw(Snapshot(this), std::move(why)); }
-  /// Looks again where the index lies.
+  /// Checks again where the index is placed.
   void RefreshPlacements();
-  /// Where it lay when last looked at: that takes tens of milliseconds.
+  /// The placements found by the last check. A check takes tens of milliseconds.
   std::vector<Placement> placements() const;
-  /// The state after a load that was not tried or did not end well.
+  /// Sets the state to FAILED, after a load that was not tried or did not succeed.
   void Fail(absl::Status why);
 
-  /// For a request. Errors: UNAVAILABLE while loading, FAILED_PRECONDITION once failed,
-  /// both with details.
+  /// The snapshot for a request. Errors: UNAVAILABLE while loading, FAILED_PRECONDITION
+  /// once failed, both with details.
   absl::StatusOr<Snapshot> Get();
-  /// Why the state is FAILED.
+  /// The reason for the state FAILED.
   absl::Status failure() const;
-  /// What is said of the index, as clients may read it.
+  /// `status` in the form that clients may read, without the folder of the file.
   absl::Status ForClients(const absl::Status& status) const;
 
-  /// What its queries take.
+  /// Estimates the time that its queries take.
   WorkMeter& meter() { return meter_; }
   ScrubProgress& scrub() { return scrub_; }
 
@@ -141,20 +144,20 @@ class ServedIndex {
   std::atomic<std::shared_ptr<Generation>> current_;  // not null once the state was SERVING
   WorkMeter meter_;
   ScrubProgress scrub_;
-  mutable std::mutex mutex_;  // of those that write to state_ and current_, and of failure_
+  mutable std::mutex mutex_;  // guards failure_ and writes to state_, current_
   absl::Status failure_;
 };
 
-/// The indexes of a server: the names are fixed at the start, the states change.
+/// The indexes of a server. The names are fixed at startup; the states change.
 /// Thread-safe.
 class Registry {
  public:
   explicit Registry(const std::vector<IndexSpec>& specs);
 
   const std::vector<std::unique_ptr<ServedIndex>>& indexes() const { return indexes_; }
-  /// Errors: NOT_FOUND of a resource.
+  /// Errors: NOT_FOUND with a resource detail.
   absl::StatusOr<ServedIndex*> Find(const std::string& name) const;
-  /// What a name stands for now. Errors: those of Find and ServedIndex::Get.
+  /// The current snapshot of a name. Errors: those of Find and ServedIndex::Get.
   absl::StatusOr<Snapshot> Get(const std::string& name) const;
 
  private:

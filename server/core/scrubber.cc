@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::hours kBetweenPasses(1);
 constexpr std::chrono::minutes kAfterAnError(1);
 constexpr std::chrono::milliseconds kForTheNext(50);
-/// Searches come first.
+/// Searches take precedence.
 constexpr int kNice = 10;
 
 }  // namespace
@@ -50,7 +50,7 @@ void Scrubber::Run() {
   } while (WaitUntil(Clock::now() + kForTheNext));
 }
 
-/// When the next is due.
+/// Scrubs one index and returns the time of its next pass.
 Scrubber::Clock::time_point Scrubber::Pass(const Snapshot& index) {
   if (index->bytes_in_place() == 0) return Clock::now() + kBetweenPasses;
   ServedIndex& served = index.served();
@@ -70,7 +70,7 @@ Scrubber::Clock::time_point Scrubber::Pass(const Snapshot& index) {
   return Clock::now() + kAfterAnError;
 }
 
-/// Before so many bytes are read: waits its turn. False: they need not be.
+/// Waits for the turn to read `bytes` more. Returns false if they need not be read.
 bool Scrubber::Pace(const Snapshot& index, std::uint64_t bytes) {
   if (!WaitUntil(next_read_)) return false;
   const std::chrono::duration<double> takes(static_cast<double>(bytes) / bytes_per_second_);
@@ -79,7 +79,7 @@ bool Scrubber::Pace(const Snapshot& index, std::uint64_t bytes) {
   return index.generation().current();
 }
 
-/// False: it was stopped.
+/// Returns false if the scrubber was stopped.
 bool Scrubber::WaitUntil(Clock::time_point time) {
   std::unique_lock lock(mutex_);
   return !wake_.wait_until(lock, time, [this] { return stop_; });

@@ -12,22 +12,23 @@
 
 namespace hmann::server {
 
-/// Compares with its checksums, in the background, what indexes read in place: Open did
-/// not look at it, and a device may lose a bit later. One index after the other, each
-/// once it serves, anew when its name stands for another file, and again an hour after
-/// the end of a pass.
+/// Verifies, in the background, the checksums of data that indexes read in place. Open
+/// did not check it, and a device may lose a bit later. It scrubs one index after
+/// another. Each is scrubbed once it serves, again when its name stands for another file,
+/// and an hour after the end of a pass.
 class Scrubber {
  public:
-  /// Of an index that was withdrawn because its bytes are damaged.
+  /// Called for an index that was withdrawn because its bytes are damaged.
   using Withdrawn = std::function<void(const ServedIndex&)>;
 
-  /// `bytes_per_second`: of all indexes together; 0: never. `registry` must outlive this.
+  /// `bytes_per_second`: total over all indexes; 0: never scrub. `registry` must outlive
+  /// this.
   Scrubber(const Registry& registry, std::uint64_t bytes_per_second, Withdrawn withdrawn);
   ~Scrubber() { Stop(); }
   Scrubber(const Scrubber&) = delete;
   Scrubber& operator=(const Scrubber&) = delete;
 
-  /// Ends the pass that runs. May be called again; from one thread.
+  /// Ends the running pass. May be called repeatedly, from one thread.
   void Stop();
 
  private:

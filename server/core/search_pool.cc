@@ -12,11 +12,12 @@
 namespace hmann::server {
 namespace {
 
-/// Work of a job of the quick lane, at most.
+/// The largest work of a quick-lane job.
 constexpr std::chrono::nanoseconds kQuick = std::chrono::milliseconds(2);
-/// Of the bulk lane's threads: the kernel gives them a third of what it gives others.
+/// The nice value of the bulk lane's threads: the kernel gives them a third of the share
+/// of others.
 constexpr int kBulkNice = 5;
-/// One part in so many of a job's time is left for what the estimate does not know.
+/// One part in kSpare of a job's time is reserved for what the estimate misses.
 constexpr int kSpare = 20;
 
 std::chrono::nanoseconds AtLeastAMillisecond(std::chrono::nanoseconds delay) {
@@ -26,8 +27,8 @@ std::chrono::nanoseconds AtLeastAMillisecond(std::chrono::nanoseconds delay) {
 
 }  // namespace
 
-SearchJob::SearchJob(Snapshot index, std::size_t queries, const Effort& effort, std::uint64_t bytes,
-                     Clock::time_point deadline)
+QueuedRequest::QueuedRequest(Snapshot index, std::size_t queries, const Effort& effort,
+                             std::uint64_t bytes, Clock::time_point deadline)
     : index_(std::move(index)),
       queries_(queries),
       effort_(effort),
@@ -35,7 +36,7 @@ SearchJob::SearchJob(Snapshot index, std::size_t queries, const Effort& effort, 
       deadline_(deadline),
       unfinished_(queries) {}
 
-void SearchJob::Fail(absl::Status status) {
+void QueuedRequest::Fail(absl::Status status) {
   const std::lock_guard lock(mutex_);
   if (!status_.ok()) return;
   status_ = std::move(status);
@@ -67,17 +68,17 @@ PoolLoad SearchPool::load() const {
   const std::lock_guard lock(mutex_);
   const auto of = [](const Lane& lane) {
     PoolLoad::Lane load{lane.jobs.size(), lane.running, lane.busy};
-    for (const SearchJob* job : lane.jobs) load.work += job->Left();
+    for (const QueuedRequest* job : lane.jobs) load.work += job->Left();
     return load;
   };
   return {of(quick_), of(bulk_), bytes_};
 }
 
-std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const SearchJob& job) const {
+std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const QueuedRequest& job) const {
   if (lane.jobs.empty() && lane.busy == 0) return {};
-  const auto now = SearchJob::Clock::now();
-  // By how much `of` is late when the lane has to do `work` first, its own with it.
-  const auto late = [&](const SearchJob& of, std::chrono::nanoseconds work) {
+  const auto now = QueuedRequest::Clock::now();
+  // The time by which `of` is late if the lane has to do `work` first, including its own.
+  const auto late = [&](const QueuedRequest& of, std::chrono::nanoseconds work) {
     const std::chrono::nanoseconds left = of.deadline_ - now,
                                    needed = std::max(work / threads_, of.one_);
     return std::max(needed - (left - left / kSpare), std::chrono::nanoseconds::zero());
@@ -85,7 +86,7 @@ std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const SearchJob& job
   const std::chrono::nanoseconds own = job.Left(), none{0};
   std::chrono::nanoseconds before = lane.running;
   bool placed = false;
-  for (const SearchJob* waiting : lane.jobs) {
+  for (const QueuedRequest* waiting : lane.jobs) {
     if (!placed && job.deadline_ < waiting->deadline_) {
       placed = true;
       if (const auto by = late(job, before + own); by > none) return by;
@@ -98,7 +99,7 @@ std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const SearchJob& job
   return placed ? none : late(job, before + own);
 }
 
-absl::Status SearchPool::Admit(const Lane& lane, const SearchJob& job) const {
+absl::Status SearchPool::Admit(const Lane& lane, const QueuedRequest& job) const {
   if (lane.jobs.size() >= bounds_.queue) return QueueFull(bounds_.queue, RetryDelay(lane));
   if (bytes_ > 0 && bytes_ + job.bytes_ > bounds_.bytes)
     return MemoryFull(bounds_.bytes, RetryDelay(lane));
@@ -107,29 +108,30 @@ absl::Status SearchPool::Admit(const Lane& lane, const SearchJob& job) const {
   return absl::OkStatus();
 }
 
-/// Of the caller who has most waiting, more than `job` and what waits beside it of the
-/// same caller: the last that is not begun. Null: there is none.
-SearchJob* SearchPool::ToGiveWay(const Lane& lane, const SearchJob& job) {
+/// Finds the job that gives way to `job`: the last unstarted job of the caller with the
+/// most waiting work. Null if there is none, or if no caller has more waiting than the
+/// caller of `job`, with `job` included.
+QueuedRequest* SearchPool::ToGiveWay(const Lane& lane, const QueuedRequest& job) {
   absl::flat_hash_map<std::uint64_t, std::chrono::nanoseconds> waiting;
   waiting[job.caller_] = job.Left();
-  for (const SearchJob* one : lane.jobs) waiting[one->caller_] += one->Left();
+  for (const QueuedRequest* one : lane.jobs) waiting[one->caller_] += one->Left();
   const auto most = std::max_element(waiting.begin(), waiting.end(), [](auto& a, auto& b) {
     return std::pair(a.second, a.first) < std::pair(b.second, b.first);
   });
   if (most->second <= waiting[job.caller_]) return nullptr;
-  const auto last = std::find_if(lane.jobs.rbegin(), lane.jobs.rend(), [&](const SearchJob* one) {
-    return one->caller_ == most->first && one->next_ == 0;
-  });
+  const auto last = std::find_if(
+      lane.jobs.rbegin(), lane.jobs.rend(),
+      [&](const QueuedRequest* one) { return one->caller_ == most->first && one->next_ == 0; });
   return last == lane.jobs.rend() ? nullptr : *last;
 }
 
-/// As Admit, after what has to give way has left the lane; where that does not help, all
-/// stays.
-absl::Status SearchPool::AdmitWithShares(Lane& lane, const SearchJob& job,
-                                         std::vector<SearchJob*>* give_way) {
+/// Like Admit, but first removes jobs that have to give way from the lane. If that does
+/// not help, they stay.
+absl::Status SearchPool::AdmitWithShares(Lane& lane, const QueuedRequest& job,
+                                         std::vector<QueuedRequest*>* give_way) {
   absl::Status status = Admit(lane, job);
   while (!status.ok()) {
-    SearchJob* const other = ToGiveWay(lane, job);
+    QueuedRequest* const other = ToGiveWay(lane, job);
     if (other == nullptr) break;
     give_way->push_back(other);
     std::erase(lane.jobs, other);
@@ -144,20 +146,20 @@ absl::Status SearchPool::AdmitWithShares(Lane& lane, const SearchJob& job,
   return status;
 }
 
-void SearchPool::Insert(Lane& lane, SearchJob* job) {
+void SearchPool::Insert(Lane& lane, QueuedRequest* job) {
   const auto behind = std::upper_bound(
       lane.jobs.begin(), lane.jobs.end(), job,
-      [](const SearchJob* a, const SearchJob* b) { return a->deadline_ < b->deadline_; });
+      [](const QueuedRequest* a, const QueuedRequest* b) { return a->deadline_ < b->deadline_; });
   lane.jobs.insert(behind, job);
 }
 
-absl::Status SearchPool::Submit(SearchJob* job, std::uint64_t caller) {
+absl::Status SearchPool::Submit(QueuedRequest* job, std::uint64_t caller) {
   const std::size_t queries = job->queries_;
   job->one_ = job->index_.served().meter().Estimate(job->effort_);
   job->caller_ = caller;
   if (job->Left() > bounds_.work) return WorkTooLarge(job->Left(), bounds_.work);
   Lane& lane = job->Left() <= kQuick ? quick_ : bulk_;
-  std::vector<SearchJob*> give_way;
+  std::vector<QueuedRequest*> give_way;
   std::chrono::nanoseconds delay{0};
   {
     const std::lock_guard lock(mutex_);
@@ -166,22 +168,22 @@ absl::Status SearchPool::Submit(SearchJob* job, std::uint64_t caller) {
     bytes_ += job->bytes_;
     if (!give_way.empty()) delay = RetryDelay(lane);
   }
-  // The job may be gone from here on.
+  // From here on, the job may be deleted.
   if (queries == 1) {
     lane.wake.notify_one();
   } else {
     lane.wake.notify_all();
   }
-  for (SearchJob* other : give_way) other->Complete(OverShare(delay));
+  for (QueuedRequest* other : give_way) other->Complete(OverShare(delay));
   return absl::OkStatus();
 }
 
-void SearchPool::Start(SearchJob* job, absl::FunctionRef<std::uint64_t()> caller, bool here) {
+void SearchPool::Start(QueuedRequest* job, absl::FunctionRef<std::uint64_t()> caller, bool here) {
   if (here && job->IsNarrow() && TryRunHere(job)) return;
   if (const absl::Status status = Submit(job, caller()); !status.ok()) job->Complete(status);
 }
 
-bool SearchPool::TryRunHere(SearchJob* job) {
+bool SearchPool::TryRunHere(QueuedRequest* job) {
   const Work work{job, 0, 1};
   {
     const std::lock_guard lock(mutex_);
@@ -206,7 +208,7 @@ SearchPool::Work SearchPool::Take(Lane& lane) {
   std::unique_lock lock(mutex_);
   lane.wake.wait(lock, [&] { return stop_ || (!lane.jobs.empty() && lane.busy < threads_); });
   if (lane.jobs.empty()) return {};
-  SearchJob* job = lane.jobs.front();
+  QueuedRequest* job = lane.jobs.front();
   const std::size_t begin = job->next_;
   const auto threads = static_cast<std::size_t>(threads_);
   const std::size_t share =
@@ -220,16 +222,16 @@ SearchPool::Work SearchPool::Take(Lane& lane) {
 }
 
 bool SearchPool::Run(const Work& work) {
-  SearchJob& job = *work.job;
+  QueuedRequest& job = *work.job;
   Generation& index = job.index_.generation();
-  const auto start = SearchJob::Clock::now();
+  const auto start = QueuedRequest::Clock::now();
   if (job.cancelled_.load(std::memory_order_relaxed)) {
     job.Fail(absl::CancelledError("the client went away"));
   } else if (start > job.deadline_) {
     job.Fail(
         absl::DeadlineExceededError("the deadline passed while the query waited for a thread"));
   } else if (job.failed_.load(std::memory_order_relaxed)) {
-    // Another part of the job did; this one is not begun.
+    // Another part of the job failed; this part does not start.
   } else if (std::unique_ptr<Searcher> searcher = index.TakeSearcher(); searcher == nullptr) {
     const absl::Status now = job.index_.served().Get().status();
     job.Fail(now.ok() ? FileChanged(job.index_.served().name()) : now);
@@ -238,7 +240,7 @@ bool SearchPool::Run(const Work& work) {
     absl::Status status = job.Answer(work.begin, work.end, *searcher, limits);
     index.GiveBack(std::move(searcher));
     if (status.ok() || absl::IsDeadlineExceeded(status)) {
-      const std::chrono::nanoseconds time = SearchJob::Clock::now() - start;
+      const std::chrono::nanoseconds time = QueuedRequest::Clock::now() - start;
       job.index_.served().meter().Observe(job.effort_, time / (work.end - work.begin), status.ok());
     }
     if (!status.ok()) job.Fail(std::move(status));
@@ -263,7 +265,7 @@ void SearchPool::Release(Lane& lane, bool here, const Work& work, std::uint64_t 
   if (more) lane.wake.notify_one();
 }
 
-/// Until the job in front has been taken, about: then there is a place.
+/// The approximate time until the first job has been taken and its place is free.
 std::chrono::nanoseconds SearchPool::RetryDelay(const Lane& lane) const {
   const std::chrono::nanoseconds left =
       lane.jobs.empty() ? std::chrono::nanoseconds::zero() : lane.jobs.front()->Left();

@@ -12,28 +12,28 @@ namespace hmann::server {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = SearchJob::Clock;
+using Clock = QueuedRequest::Clock;
 
-/// A job that notes what was asked of it, and whose first query can be held until the
-/// test says so.
-class NotedJob : public SearchJob {
+/// A job that records what the pool asks of it. Its first query can be held until the
+/// test releases it.
+class NotedRequest : public QueuedRequest {
  public:
-  NotedJob(ServedIndex* index, std::size_t queries,
-           Clock::time_point deadline = Clock::time_point::max(), std::uint64_t bytes = 1,
-           const Effort& effort = {})
-      : SearchJob(index, queries, effort, bytes, deadline), answered(queries) {}
+  NotedRequest(ServedIndex* index, std::size_t queries,
+               Clock::time_point deadline = Clock::time_point::max(), std::uint64_t bytes = 1,
+               const Effort& effort = {})
+      : QueuedRequest(index, queries, effort, bytes, deadline), answered(queries) {}
 
   std::future<absl::Status> done() { return done_.get_future(); }
   std::future<void> begun() { return begun_.get_future(); }
   void HoldFirst() { held_ = true; }
   void Go() { go_.set_value(); }
 
-  std::vector<std::atomic<int>> answered;  ///< times that each query was
+  std::vector<std::atomic<int>> answered;  ///< answer count per query
   int fails_at = -1;
-  std::vector<NotedJob*>* order = nullptr;  ///< appended to at each query; for pools of one thread
+  std::vector<NotedRequest*>* order = nullptr;  ///< log of queries; one-thread pools
 
  protected:
-  /// The pool gives it one at a time.
+  /// The pool passes one query at a time.
   absl::Status Answer(std::size_t i, std::size_t end, Searcher&, const SearchLimits&) override {
     EXPECT_EQ(end, i + 1);
     ++answered[i];
@@ -53,8 +53,8 @@ class NotedJob : public SearchJob {
   std::promise<absl::Status> done_;
 };
 
-/// Of so many microseconds by the guess that holds while nothing was measured.
-Effort Guessed(std::uint64_t microseconds) { return {WalkKind::kBestFirst, microseconds}; }
+/// An effort of that many microseconds, by the guess used before any measurement.
+Effort Guessed(std::uint64_t microseconds) { return {SearchMode::kGraph, microseconds}; }
 
 constexpr Clock::time_point kNever = Clock::time_point::max();
 
@@ -70,7 +70,7 @@ class SearchPoolTest : public testing::Test {
 
 TEST_F(SearchPoolTest, EveryQueryIsAnsweredOnce) {
   SearchPool pool(3, Bounds(10));
-  NotedJob job(&index_, 1000);
+  NotedRequest job(&index_, 1000);
   ASSERT_TRUE(pool.Submit(&job).ok());
   EXPECT_TRUE(job.done().get().ok());
   for (const auto& times : job.answered) EXPECT_EQ(times, 1);
@@ -78,9 +78,9 @@ TEST_F(SearchPoolTest, EveryQueryIsAnsweredOnce) {
 
 TEST_F(SearchPoolTest, TheEarliestDeadlineIsFirst) {
   SearchPool pool(1, Bounds(10));
-  NotedJob held(&index_, 2, Clock::now() + 1h), later(&index_, 2, Clock::now() + 3h),
+  NotedRequest held(&index_, 2, Clock::now() + 1h), later(&index_, 2, Clock::now() + 3h),
       sooner(&index_, 2, Clock::now() + 2h);
-  std::vector<NotedJob*> order;
+  std::vector<NotedRequest*> order;
   held.order = later.order = sooner.order = &order;
   held.HoldFirst();
   auto begun = held.begun();
@@ -89,19 +89,19 @@ TEST_F(SearchPoolTest, TheEarliestDeadlineIsFirst) {
   ASSERT_TRUE(pool.Submit(&later).ok());
   ASSERT_TRUE(pool.Submit(&sooner).ok());
   held.Go();
-  for (NotedJob* job : {&held, &later, &sooner}) EXPECT_TRUE(job->done().get().ok());
+  for (NotedRequest* job : {&held, &later, &sooner}) EXPECT_TRUE(job->done().get().ok());
   EXPECT_THAT(order, testing::ElementsAre(&held, &held, &sooner, &sooner, &later, &later));
 }
 
 TEST_F(SearchPoolTest, AShortJobDoesNotWaitForALongOne) {
   SearchPool pool(1, Bounds(10));
-  NotedJob batch(&index_, 100, kNever, 1, Guessed(1000)), single(&index_, 1);
+  NotedRequest batch(&index_, 100, kNever, 1, Guessed(1000)), single(&index_, 1);
   batch.HoldFirst();
   auto begun = batch.begun();
   ASSERT_TRUE(pool.Submit(&batch).ok());
   begun.wait();
   ASSERT_TRUE(pool.Submit(&single).ok());
-  EXPECT_TRUE(single.done().get().ok());  // though the batch holds the one thread of its lane
+  EXPECT_TRUE(single.done().get().ok());  // though the batch holds its lane's one thread
   EXPECT_EQ(batch.answered[1], 0);
   batch.Go();
   EXPECT_TRUE(batch.done().get().ok());
@@ -110,8 +110,8 @@ TEST_F(SearchPoolTest, AShortJobDoesNotWaitForALongOne) {
 TEST_F(SearchPoolTest, RefusesWhatCannotBeDoneInTime) {
   SearchPool pool(1, Bounds(10));
   const auto start = Clock::now();
-  // An idle lane takes it, though by the guess it takes two hours.
-  NotedJob running(&index_, 2, start + 1h, 1, Guessed(3'600'000'000)),
+  // An idle lane accepts it, though the guess is two hours.
+  NotedRequest running(&index_, 2, start + 1h, 1, Guessed(3'600'000'000)),
       long_one(&index_, 1, start + 30min, 1, Guessed(3'600'000'000)),
       fits(&index_, 1, start + 10h, 1, Guessed(3'600'000'000)),
       pushes(&index_, 15, start + 9h + 30min, 1, Guessed(1'620'000'000));
@@ -124,16 +124,16 @@ TEST_F(SearchPoolTest, RefusesWhatCannotBeDoneInTime) {
   EXPECT_EQ(Reason(refused), "NO_TIME");
   EXPECT_TRUE(HasDetail(refused, "google.rpc.RetryInfo"));
   ASSERT_TRUE(pool.Submit(&fits).ok());
-  // In time itself, it would make another late that was taken before.
+  // It would be in time itself, but would make an accepted job late.
   EXPECT_EQ(Reason(pool.Submit(&pushes)), "NO_TIME");
   running.Go();
-  for (NotedJob* job : {&running, &fits}) EXPECT_TRUE(job->done().get().ok());
-  for (NotedJob* job : {&long_one, &pushes}) EXPECT_EQ(job->answered[0], 0);
+  for (NotedRequest* job : {&running, &fits}) EXPECT_TRUE(job->done().get().ok());
+  for (NotedRequest* job : {&long_one, &pushes}) EXPECT_EQ(job->answered[0], 0);
 }
 
 TEST_F(SearchPoolTest, RefusesTooMuchWork) {
   SearchPool pool(1, {10, 1000, 10ms});
-  NotedJob much(&index_, 11, kNever, 1, Guessed(1000)),
+  NotedRequest much(&index_, 11, kNever, 1, Guessed(1000)),
       enough(&index_, 10, kNever, 1, Guessed(1000));
   EXPECT_EQ(Reason(pool.Submit(&much)), "WORK_TOO_LARGE");
   ASSERT_TRUE(pool.Submit(&enough).ok());
@@ -142,12 +142,12 @@ TEST_F(SearchPoolTest, RefusesTooMuchWork) {
 
 TEST_F(SearchPoolTest, RefusesBeyondTheQueueAndBeyondTheMemory) {
   SearchPool pool(1, Bounds(2, 10));
-  NotedJob first(&index_, 1, kNever, 4), second(&index_, 1, kNever, 4),
+  NotedRequest first(&index_, 1, kNever, 4), second(&index_, 1, kNever, 4),
       large(&index_, 1, kNever, 4), third(&index_, 1), fourth(&index_, 1);
   first.HoldFirst();
   auto begun = first.begun();
   ASSERT_TRUE(pool.Submit(&first).ok());
-  begun.wait();  // it runs, and waits no longer
+  begun.wait();  // it runs and no longer waits
   ASSERT_TRUE(pool.Submit(&second).ok());
   EXPECT_EQ(Reason(pool.Submit(&large)), "MEMORY_FULL");
   ASSERT_TRUE(pool.Submit(&third).ok());
@@ -157,14 +157,14 @@ TEST_F(SearchPoolTest, RefusesBeyondTheQueueAndBeyondTheMemory) {
   EXPECT_TRUE(HasDetail(full, "google.rpc.RetryInfo"));
   EXPECT_FALSE(pool.TryRunHere(&fourth));  // the thread is busy
   first.Go();
-  for (NotedJob* job : {&first, &second, &third}) EXPECT_TRUE(job->done().get().ok());
+  for (NotedRequest* job : {&first, &second, &third}) EXPECT_TRUE(job->done().get().ok());
   EXPECT_EQ(fourth.answered[0], 0);
 }
 
 TEST_F(SearchPoolTest, WhoHasMostWaitingGivesWayToWhoHasLess) {
   SearchPool pool(1, Bounds(3));
   constexpr std::uint64_t kHeavy = 1, kLight = 2;
-  NotedJob running(&index_, 5), sooner(&index_, 5, Clock::now() + 1h), later(&index_, 5),
+  NotedRequest running(&index_, 5), sooner(&index_, 5, Clock::now() + 1h), later(&index_, 5),
       again(&index_, 5), light(&index_, 2), more(&index_, 1), equal(&index_, 4);
   running.HoldFirst();
   auto begun = running.begun();
@@ -179,46 +179,46 @@ TEST_F(SearchPoolTest, WhoHasMostWaitingGivesWayToWhoHasLess) {
   EXPECT_EQ(Reason(gave_way), "OVER_SHARE");
   EXPECT_TRUE(HasDetail(gave_way, "google.rpc.RetryInfo"));
   EXPECT_EQ(Reason(pool.Submit(&again, kHeavy)), "QUEUE_FULL");  // it has more waiting
-  ASSERT_TRUE(pool.Submit(&more, kLight).ok());                  // less, with it
+  ASSERT_TRUE(pool.Submit(&more, kLight).ok());                  // less, even with it
   EXPECT_EQ(Reason(sooner.done().get()), "OVER_SHARE");
-  // What heavy has left is begun.
+  // The remaining job of heavy has started.
   EXPECT_EQ(Reason(pool.Submit(&equal, kLight)), "QUEUE_FULL");
   running.Go();
-  for (NotedJob* job : {&running, &light, &more}) EXPECT_TRUE(job->done().get().ok());
-  for (NotedJob* job : {&sooner, &later, &again, &equal}) EXPECT_EQ(job->answered[0], 0);
+  for (NotedRequest* job : {&running, &light, &more}) EXPECT_TRUE(job->done().get().ok());
+  for (NotedRequest* job : {&sooner, &later, &again, &equal}) EXPECT_EQ(job->answered[0], 0);
 }
 
 TEST_F(SearchPoolTest, NothingGivesWayWhereThatDoesNotHelp) {
   SearchPool pool(1, Bounds(10));
   const auto start = Clock::now();
   const Effort hour = Guessed(3'600'000'000);
-  NotedJob running(&index_, 20, start + 30h, 1, hour), waiting(&index_, 5, start + 100h, 1, hour),
-      pushes(&index_, 12, start + 13h, 1, hour);
+  NotedRequest running(&index_, 20, start + 30h, 1, hour),
+      waiting(&index_, 5, start + 100h, 1, hour), pushes(&index_, 12, start + 13h, 1, hour);
   running.HoldFirst();
   auto begun = running.begun();
   ASSERT_TRUE(pool.Submit(&running, 1).ok());
   begun.wait();
   ASSERT_TRUE(pool.Submit(&waiting, 1).ok());
   const PoolLoad before = pool.load();
-  // It would make the one late that is begun and does not give way.
+  // It would delay a job that has started and does not give way.
   EXPECT_EQ(Reason(pool.Submit(&pushes, 2)), "NO_TIME");
   EXPECT_EQ(pool.load().bulk.jobs, before.bulk.jobs);
   EXPECT_EQ(pool.load().bytes, before.bytes);
   EXPECT_EQ(pool.load().bulk.work, before.bulk.work);
   running.Go();
-  for (NotedJob* job : {&running, &waiting}) EXPECT_TRUE(job->done().get().ok());
+  for (NotedRequest* job : {&running, &waiting}) EXPECT_TRUE(job->done().get().ok());
 }
 
 TEST_F(SearchPoolTest, RunsHereOnlyWhenIdle) {
   SearchPool pool(1, Bounds(10));
-  NotedJob here(&index_, 1);
+  NotedRequest here(&index_, 1);
   ASSERT_TRUE(pool.TryRunHere(&here));
   EXPECT_TRUE(here.done().get().ok());
   EXPECT_EQ(here.answered[0], 1);
 
-  // While one runs here, the pool's one thread keeps to the bound and a second is not run
-  // here.
-  NotedJob held(&index_, 1), other(&index_, 1), queued(&index_, 1);
+  // While one job runs here, the pool's one thread keeps to the limit, and a second job
+  // is not run here.
+  NotedRequest held(&index_, 1), other(&index_, 1), queued(&index_, 1);
   held.HoldFirst();
   auto begun = held.begun();
   std::future<bool> ran = std::async(std::launch::async, [&] { return pool.TryRunHere(&held); });
@@ -233,20 +233,20 @@ TEST_F(SearchPoolTest, RunsHereOnlyWhenIdle) {
 
 TEST_F(SearchPoolTest, DropsWhatIsLateOrCancelled) {
   SearchPool pool(1, Bounds(10));
-  NotedJob late(&index_, 3, Clock::now() - 1s), cancelled(&index_, 3);
+  NotedRequest late(&index_, 3, Clock::now() - 1s), cancelled(&index_, 3);
   cancelled.Cancel();
   ASSERT_TRUE(pool.Submit(&late).ok());
   ASSERT_TRUE(pool.Submit(&cancelled).ok());
   EXPECT_EQ(late.done().get().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(cancelled.done().get().code(), absl::StatusCode::kCancelled);
-  for (NotedJob* job : {&late, &cancelled}) {
+  for (NotedRequest* job : {&late, &cancelled}) {
     for (const auto& times : job->answered) EXPECT_EQ(times, 0);
   }
 }
 
 TEST_F(SearchPoolTest, OneBadQueryFailsItsJobAlone) {
   SearchPool pool(1, Bounds(10));
-  NotedJob bad(&index_, 100), good(&index_, 100);
+  NotedRequest bad(&index_, 100), good(&index_, 100);
   bad.fails_at = 7;
   ASSERT_TRUE(pool.Submit(&bad).ok());
   ASSERT_TRUE(pool.Submit(&good).ok());

@@ -14,21 +14,21 @@
 
 namespace hmann::server {
 
-/// What the holder of a token may do; each may do what those before it may.
+/// The rights of a token. Each role includes the rights of those before it.
 enum class Role : std::uint8_t { kNone, kRead, kAdmin };
 
-/// The tokens that a server knows: not they, but their SHA-256, so that who reads the
-/// file cannot call.
+/// The tokens that a server knows. It stores only their SHA-256, so that reading the file
+/// does not allow calls.
 ///
 ///     # sha256 of the token, role
 ///     9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 read
 class TokenList {
  public:
-  /// Errors: INVALID_ARGUMENT naming the line, but not what stands there: it may be a
-  /// token by mistake.
+  /// Errors: INVALID_ARGUMENT naming the line, but without its text, which may be a token
+  /// by mistake.
   static absl::StatusOr<TokenList> Parse(std::string_view text, const std::string& path);
 
-  /// Takes as long for one that it has as for one that it has not.
+  /// Takes the same time for known and unknown tokens.
   Role Of(std::string_view token) const;
   std::size_t size() const { return entries_.size(); }
 
@@ -41,17 +41,18 @@ class TokenList {
   std::vector<Entry> entries_;
 };
 
-/// A file of tokens that may change while it is used. Thread-safe.
+/// A token file that may change while in use. Thread-safe.
 class TokenFile {
  public:
-  /// Errors: of open(2); those of TokenList::Parse.
+  /// Errors: those of open(2); those of TokenList::Parse.
   static absl::StatusOr<std::unique_ptr<TokenFile>> Open(const std::string& path);
 
   Role Of(std::string_view token) const { return List()->Of(token); }
-  /// Reads the file again. True: other tokens hold now. On an error those of before hold
-  /// on.
+  /// Reads the file again. Returns true if the tokens changed. On an error, the previous
+  /// tokens stay in force.
   absl::StatusOr<bool> Reload();
-  /// Whether Reload did not say the same the last time.
+  /// True if `status` differs from that of the previous call, so that the caller logs
+  /// each error once.
   bool IsNews(const absl::Status& status) { return std::exchange(told_, status) != status; }
 
  private:
@@ -65,18 +66,18 @@ class TokenFile {
   }
 
   const std::string path_;
-  std::string text_;  ///< of Reload alone: as it was read last
+  std::string text_;  ///< the last read; used by Reload only
   absl::Status told_;
   mutable std::mutex mutex_;
   std::shared_ptr<const TokenList> list_;
 };
 
-/// Whether who sent this header may do what needs a role. `tokens` null: everybody may.
-/// Errors: those of NotAuthenticated and NotPermitted.
+/// Checks that the sender of this header may do what requires the role `needed`. `tokens`
+/// null: every caller may. Errors: those of NotAuthenticated and NotPermitted.
 absl::Status Authorize(const TokenFile* tokens, std::string_view authorization, Role needed);
 
-/// The token of "Bearer TOKEN", the value of a header `authorization`; empty when it is
-/// none.
+/// The token in "Bearer TOKEN", the value of an `authorization` header; empty when the
+/// value has another form.
 std::string_view BearerToken(std::string_view authorization);
 
 }  // namespace hmann::server

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// printf %s reader | sha256sum; of "keeper", too.
+// printf %s reader | sha256sum; likewise for "keeper".
 const char kReader[] = "3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30";
 const char kKeeper[] = "00aa8942525b763cbe72e4a0fbfbb027b909dd8299e9c6c85c28d3d42d2cc28b";
 

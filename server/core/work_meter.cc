@@ -8,21 +8,21 @@ namespace hmann::server {
 namespace {
 
 constexpr std::int64_t kGuess = 1000;  // ns for each unit of width
-constexpr std::int64_t kShare = 16;    // of a new time in the mean, 1 / kShare
+constexpr std::int64_t kShare = 16;    // a new time counts 1 / kShare in the mean
 
 std::size_t Bucket(std::uint64_t width, std::size_t buckets) {
   return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(width)), buckets - 1);
 }
 
 std::size_t RowOf(const Effort& effort) {
-  return effort.walk.has_value() ? static_cast<std::size_t>(*effort.walk) : kWalks;
+  return effort.mode.has_value() ? static_cast<std::size_t>(*effort.mode) : kModes;
 }
 
 }  // namespace
 
-Effort EffortOf(const Dials& dials, std::chrono::nanoseconds budget) {
-  const std::uint64_t walks = dials.walk == WalkKind::kMultiStart ? dials.ef_l1 : 1;
-  return {dials.walk, dials.ef_l1 + dials.ef_l0 * walks + dials.nprobe, budget};
+Effort EffortOf(const ResolvedParams& params, std::chrono::nanoseconds budget) {
+  const std::uint64_t modes = params.mode == SearchMode::kMultiStart ? params.ef_l1 : 1;
+  return {params.mode, params.ef_l1 + params.ef_l0 * modes + params.nprobe, budget};
 }
 
 std::chrono::nanoseconds WorkMeter::Estimate(const Effort& effort) const {
@@ -46,7 +46,7 @@ std::chrono::nanoseconds WorkMeter::Estimate(const Effort& effort) const {
 }
 
 void WorkMeter::Observe(const Effort& effort, std::chrono::nanoseconds time, bool whole) {
-  if (effort.budget.count() > 0) return;  // says nothing of one without
+  if (effort.budget.count() > 0) return;  // says nothing about unlimited queries
   auto& mean = means_[RowOf(effort)][Bucket(effort.width, kWidths)];
   const std::int64_t before = mean.load(std::memory_order_relaxed), ns = time.count();
   if (!whole && ns <= before) return;

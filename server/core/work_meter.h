@@ -7,35 +7,36 @@
 #include <cstdint>
 #include <optional>
 
-#include "hmann/dials.h"
+#include "hmann/resolved_params.h"
 
 namespace hmann::server {
 
-/// How much one query asks for, before anything is known of the machine.
+/// How much work one query asks for, independent of the machine.
 struct Effort {
-  std::optional<WalkKind> walk = WalkKind::kBestFirst;  ///< none: a vector that is got by label
-  std::uint64_t width = 1;             ///< candidates that it may keep, cells that it reads
-  std::chrono::nanoseconds budget{0};  ///< more than 0: its search ends then
+  std::optional<SearchMode> mode = SearchMode::kGraph;  ///< none: a fetch by label
+  std::uint64_t width = 1;                              ///< candidates or cells
+  std::chrono::nanoseconds budget{0};                   ///< the search ends then; 0: none
 };
 
-/// `dials` as an effort.
-Effort EffortOf(const Dials& dials, std::chrono::nanoseconds budget);
+/// Converts `params` and `budget` to an effort.
+Effort EffortOf(const ResolvedParams& params, std::chrono::nanoseconds budget);
 
-/// What a query takes of a thread, learnt from those that ran: one mean for each walk and
-/// for what is none, and for each power of two of the width. Wall time, so that what a
-/// device or other processes take is in it. Thread-safe.
+/// The thread time that a query takes, learned from finished queries. It keeps one mean
+/// per mode (and for fetches by label) and per power of two of the width. It measures
+/// wall time, which includes the effect of devices and other processes. Thread-safe.
 class WorkMeter {
  public:
-  /// Of a width that was not seen yet: from the nearest that was, in proportion. When
-  /// none was: a guess, 1 us for each unit of width.
+  /// The estimated time. A width not seen yet is scaled in proportion from the nearest
+  /// one seen. With none seen, it guesses 1 us per unit of width.
   std::chrono::nanoseconds Estimate(const Effort& effort) const;
-  /// A query took so long. `whole` false: it was cut off, and would have taken longer.
+  /// Records the time of one query. `whole` false: it was cut off and would have taken
+  /// longer.
   void Observe(const Effort& effort, std::chrono::nanoseconds time, bool whole);
 
  private:
   static constexpr std::size_t kWidths = 40;
   using Means = std::array<std::atomic<std::int64_t>, kWidths>;  // ns; 0: none yet
-  std::array<Means, kWalks + 1> means_{};
+  std::array<Means, kModes + 1> means_{};
 };
 
 }  // namespace hmann::server

@@ -7,19 +7,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Effort Wide(std::uint64_t width) { return {WalkKind::kBestFirst, width}; }
+Effort Wide(std::uint64_t width) { return {SearchMode::kGraph, width}; }
 
 TEST(WorkMeter, GuessesUntilAQueryRan) {
   const WorkMeter meter;
   EXPECT_EQ(meter.Estimate(Wide(100)), 100us);
-  EXPECT_EQ(meter.Estimate({WalkKind::kBestFirst, 100, 20us}), 20us);
+  EXPECT_EQ(meter.Estimate({SearchMode::kGraph, 100, 20us}), 20us);
 }
 
 TEST(WorkMeter, TheFirstTimeCountsInWholeOthersByPart) {
   WorkMeter meter;
   meter.Observe(Wide(100), 320us, true);
   EXPECT_EQ(meter.Estimate(Wide(100)), 320us);
-  EXPECT_EQ(meter.Estimate(Wide(64)), 320us);  // of the same power of two
+  EXPECT_EQ(meter.Estimate(Wide(64)), 320us);  // same power of two
   meter.Observe(Wide(100), 160us, true);
   EXPECT_EQ(meter.Estimate(Wide(100)), 310us);
 }
@@ -31,7 +31,7 @@ TEST(WorkMeter, AnUnseenWidthIsInProportionToTheNearest) {
   EXPECT_EQ(meter.Estimate(Wide(200)), 200us);
   EXPECT_EQ(meter.Estimate(Wide(5000)), 500us);
   EXPECT_EQ(meter.Estimate(Wide(20000)), 2ms);
-  EXPECT_EQ(meter.Estimate({WalkKind::kQuantised, 100}), 100us);  // another walk: a guess
+  EXPECT_EQ(meter.Estimate({SearchMode::kQuantized, 100}), 100us);  // another mode: a guess
 }
 
 TEST(WorkMeter, WhatWasCutOffOnlyRaisesIt) {

@@ -25,7 +25,7 @@ const VectorFile& QueryFile() {
   return *file;
 }
 
-/// Built at first use; the file goes with the process.
+/// Built at first use; the file is removed when the process ends.
 class BuiltIndex {
  public:
   BuiltIndex(Metric metric, std::uint64_t rows)
@@ -47,7 +47,7 @@ class BuiltIndex {
   const std::string path_;
 };
 
-/// As a client has it: what comes of the core is not on the wire yet.
+/// The status as a client sees it; a status from the core is not on the wire yet.
 absl::Status OnTheWire(const absl::Status& status) {
   google::rpc::Status wire;
   if (ReasonOf(status).empty() || !wire.ParseFromString(ToGrpc(status).error_details()))
@@ -109,13 +109,13 @@ std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-client::SearchOptions SlowDials() {
-  client::SearchOptions dials;
-  dials.k = 10;
-  dials.ef_l1 = 1000;
-  dials.ef_l0 = 10000;
-  dials.walk = WalkKind::kBestFirst;
-  return dials;
+client::SearchParams SlowParams() {
+  client::SearchParams params;
+  params.k = 10;
+  params.ef_l1 = 1000;
+  params.ef_l0 = 10000;
+  params.mode = SearchMode::kGraph;
+  return params;
 }
 
 std::string Reason(const absl::Status& status) {

@@ -1,4 +1,4 @@
-/// For tests only: indexes of the sample, and a real server with a real client.
+/// For tests only: indexes of the sample data set, and a real server with a real client.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,20 @@
 
 namespace hmann::server {
 
-/// Path of an index of the sample's first rows, built once per process, removed at its
-/// end.
+/// The path of an index over the sample's first rows, built once per process and removed
+/// at its end.
 const std::string& SampleIndex();  ///< 10,000 x 128 u8, L2
 const std::string& CosineIndex();  ///< 1,000 x 128 u8, cosine
 
 /// The sample's queries, u8.
 std::span<const std::byte> SampleQueries(std::size_t first, std::size_t count);
-/// `count` queries, the sample's again and again.
+/// `count` queries, repeating the sample's.
 std::vector<std::byte> RepeatedQueries(std::size_t count);
 
 /// Options for loopback, port 0 and two threads.
 ServerOptions LoopbackOptions(std::vector<IndexSpec> indexes);
 
-/// A server that has loaded its indexes, and a client of it.
+/// A server with loaded indexes, and a client connected to it.
 struct Served {
   explicit Served(const ServerOptions& options);
   std::unique_ptr<Server> server;
@@ -35,12 +35,12 @@ struct Served {
 
 std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address);
 
-/// A search that takes long: every node of the sample is expanded.
-client::SearchOptions SlowDials();
+/// Parameters of a slow search: it expands every node of the sample.
+client::SearchParams SlowParams();
 
-/// Reason of the ErrorInfo in a status, "" when it has none.
+/// The reason in the ErrorInfo of a status, "" when it has none.
 std::string Reason(const absl::Status& status);
-/// Whether a status has a detail of this type, e.g. "google.rpc.RetryInfo".
+/// True if a status has a detail of this type, e.g. "google.rpc.RetryInfo".
 bool HasDetail(const absl::Status& status, const std::string& type);
 
 }  // namespace hmann::server

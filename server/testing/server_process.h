@@ -1,4 +1,4 @@
-/// For benchmarks only: a server that takes no part in the measuring process.
+/// For benchmarks only: a server outside the measuring process.
 #pragma once
 
 #include <sys/types.h>
@@ -9,11 +9,11 @@
 
 namespace hmann::server {
 
-/// A server of `options` in a process that ends with this one. Must be made before
+/// A server with `options` in a process that ends with this one. Create it before
 /// anything of gRPC runs.
 class ServerProcess {
  public:
-  /// `core`: the one that it runs on; -1: all.
+  /// `core`: the core to run on; -1: all.
   explicit ServerProcess(const ServerOptions& options, int core = -1);
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;

@@ -1,5 +1,5 @@
-// A client by somebody else: searches the index `argv[2]` of the server at `argv[1]`, and
-// says what came.
+// A client in a foreign project: searches the index `argv[2]` of the server at `argv[1]`,
+// and prints the answer.
 #include <hmann/client.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The nearest of some: searches the index `argv[1]` with a vector of zeros for labels
-// that a predicate of ours accepts.
+// Filtered search: searches the index `argv[1]` with a vector of zeros, for labels that
+// our own predicate accepts.
 #include <hmann/hmann.h>
 
 #include <cstdio>
@@ -14,7 +14,7 @@ int main(int, char** argv) {
   hmann::Answer answer;
   hmann::Searcher searcher(*index);
   if (!searcher.Search(query.data(), {.k = 5, .matches = &*matches}, &answer).ok()) return 1;
-  for (const hmann::Neighbour& near : answer.nearest) {
+  for (const hmann::Neighbor& near : answer.nearest) {
     std::printf("%llu %g\n", static_cast<unsigned long long>(near.label), near.distance);
     if (near.label % 3 != 0) return 1;
   }

@@ -1,4 +1,4 @@
-// Plans and builds an index of the vector file given, searches it with a vector of zeros,
+// Plans and builds an index of the given vector file, searches it with a vector of zeros,
 // and prints the nearest label.
 #include <hmann/build.h>
 #include <hmann/hmann.h>
@@ -24,9 +24,9 @@ int main(int argc, char** argv) {
   hmann::Searcher searcher(*index);
   const std::vector<std::uint8_t> query((*index)->info().dim);
   hmann::Answer answer;
-  hmann::SearchOptions dials;
-  dials.k = 1;
-  if (!searcher.Search(query.data(), dials, &answer).ok() || answer.nearest.size() != 1) return 1;
+  hmann::SearchParams params;
+  params.k = 1;
+  if (!searcher.Search(query.data(), params, &answer).ok() || answer.nearest.size() != 1) return 1;
   std::printf("nearest %llu at %g\n", static_cast<unsigned long long>(answer.nearest[0].label),
               answer.nearest[0].distance);
   return 0;

@@ -1,5 +1,5 @@
-// A kind of memory of our own: "shelf" keeps each structure in a vector. Searches the
-// index `argv[1]` with L0 on it, and prints how much lies there.
+// Our own kind of memory: "shelf" keeps each structure in a vector. Searches the index
+// `argv[1]` with L0 on it, and prints how many bytes lie there.
 #include <hmann/hmann.h>
 #include <hmann/tier.h>
 

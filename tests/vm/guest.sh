@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# Runs inside the virtual machine of tests/vm/run.sh: two NUMA nodes, CPUs on node 0 alone; an NVDIMM with a DAX file system and one that
-# is a devdax node, both on node 1. Says "hmann-vm: passed" when every step passed.
+# Runs inside the virtual machine of tests/vm/run.sh. It has two NUMA nodes, with CPUs on node 0 alone, and two NVDIMMs on node 1: one with
+# a DAX file system and one as a devdax node. Prints "hmann-vm: passed" if every step passed.
 /bin/busybox --install -s /bin
 export HOME=/tmp TEST_TMPDIR=/tmp
 cd / || exit 1
@@ -16,17 +16,17 @@ step() {
   [ "$verdict" = ok ] || sed 's/^/    /' /tmp/step.log | tail -n 60
 }
 
-# Binds namespace$1 to a device of kind $2 (pfn: fsdax, dax: devdax) with driver $3, as `ndctl create-namespace` does.
+# Binds namespace$1 to a device of kind $2 (pfn: fsdax, dax: devdax) with executor $3, as `ndctl create-namespace` does.
 configure_namespace() {
   bus=/sys/bus/nd
   region=${1%.*}
   seed=$(cat "$bus/devices/region$region/$2_seed") || return 1
-  echo "namespace$1" >"$bus/drivers/nd_pmem/unbind" || return 1
+  echo "namespace$1" >"$bus/executors/nd_pmem/unbind" || return 1
   cat /proc/sys/kernel/random/uuid >"$bus/devices/$seed/uuid" || return 1
   echo pmem >"$bus/devices/$seed/mode" || return 1
   echo 2097152 >"$bus/devices/$seed/align" || return 1
   echo "namespace$1" >"$bus/devices/$seed/namespace" || return 1
-  echo "$seed" >"$bus/drivers/$3/bind"
+  echo "$seed" >"$bus/executors/$3/bind"
 }
 
 two_nodes() {
@@ -35,7 +35,7 @@ two_nodes() {
     [ -z "$(cat /sys/devices/system/node/node1/cpulist)" ]
 }
 
-# Of the kernel's pool of 2 MiB pages: $1 pages on each node.
+# Sets the kernel's pool of 2 MiB pages: $1 pages on each node.
 huge_page_pools() {
   for node in 0 1; do
     pool=/sys/devices/system/node/node$node/hugepages/hugepages-2048kB
@@ -53,7 +53,8 @@ devdax_node() {
   [ -c /dev/dax1.0 ]
 }
 
-# conformance FILTER TEST: TEST passed too. The suite but for what needs a TSC of constant rate, which an emulated CPU does not promise: see clockless.
+# conformance FILTER TEST: the suite passes, and TEST was not skipped. Tests that need a TSC of constant rate are left out, since an
+# emulated CPU does not promise one: see clockless.
 conformance() {
   HMANN_TEST_TIERS="numa:1 dax:/mnt/pmem/conformance dax:/dev/dax1.0" tiers_test --gtest_filter="$1-*emulated*" >/tmp/conformance 2>&1
   result=$?
@@ -63,18 +64,18 @@ conformance() {
   return $result
 }
 
-# search FAST SLOW OUT: with each walk at fixed dials, since the default ones depend on the tier; answers in OUT.WALK.gt.
+# search FAST SLOW OUT: searches in each mode with fixed parameters, since the default ones depend on the tier; answers in OUT.MODE.gt.
 search() {
-  for walk in best-first multi-start "quantised --nprobe 16 --beam-width 4"; do
-    # shellcheck disable=SC2086 # a walk is words
+  for mode in graph multi-start "quantized --nprobe 16 --beam-width 4"; do
+    # shellcheck disable=SC2086 # a mode is several words
     hmann search /tmp/sample.hmann --queries /sample/query.u8bin --groundtruth /sample/query.gt100 --k 10 --ef-l1 32 --ef-l0 48 \
-      --walk $walk --fast "$1" --slow "$2" --out "$3.${walk%% *}.gt" || return 1
+      --mode $mode --fast "$1" --slow "$2" --out "$3.${mode%% *}.gt" || return 1
   done
 }
 
 same_answers() {
-  search "$1" "$2" /tmp/answers && cmp /tmp/answers.best-first.gt /tmp/dram.best-first.gt && cmp /tmp/answers.multi-start.gt /tmp/dram.multi-start.gt &&
-    cmp /tmp/answers.quantised.gt /tmp/dram.quantised.gt
+  search "$1" "$2" /tmp/answers && cmp /tmp/answers.graph.gt /tmp/dram.graph.gt && cmp /tmp/answers.multi-start.gt /tmp/dram.multi-start.gt &&
+    cmp /tmp/answers.quantized.gt /tmp/dram.quantized.gt
 }
 
 clockless() {
@@ -97,7 +98,7 @@ live_placements() {
     said_live dram dax:/mnt/pmem/l0 l0 "DAX from /dev/pmem0" && said_live dram dax:/dev/dax1.0 l0 "DAX from /dev/dax1.0"
 }
 
-# The kernel's own list of a serving process: pages of the mappings that are bound to node $1, by the node they are on.
+# pages_bound PROCESS BOUND NODE: KiB on node NODE of the process's mappings that are bound to node BOUND, as the kernel lists them.
 pages_bound() {
   awk -v policy="bind:$2" -v node="N$3" '$2 ~ "^" policy {
       size = 4
@@ -106,9 +107,9 @@ pages_bound() {
     } END { print sum + 0 }' "/proc/$1/numa_maps"
 }
 
-# with_server FAST SLOW command...: runs the command while a server holds the sample there; $server is its process.
+# with_server FAST SLOW command...: runs the command while a server keeps the sample there; $server is its process.
 with_server() {
-  rm -f /tmp/serve.log # that of the server before would be read
+  rm -f /tmp/serve.log # else the previous server's log would be read
   hmann serve --index sample=/tmp/sample.hmann --fast "$1" --slow "$2" --listen 127.0.0.1:0 >/tmp/serve.log 2>&1 &
   server=$!
   shift 2
@@ -132,7 +133,7 @@ node_1_pool_is_used() {
   [ "$(cat /sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages)" -lt 24 ] && bound_pages_are_there
 }
 
-# persistent PATH: the mapping of PATH has pages, and those of its first MiB are at physical addresses of persistent memory.
+# persistent PATH: the mapping of PATH has pages, and those of its first MiB lie at physical addresses of persistent memory.
 persistent() {
   range=$(awk -v path="$1" '$6 == path { print $1; exit }' "/proc/$server/maps")
   [ -n "$range" ] || { echo "no mapping of $1"; return 1; }
@@ -156,7 +157,7 @@ bounded="hmann build --base /sample/base.u8bin --out /tmp/bounded.hmann --build-
 
 hash_of() { hmann info "$1" --json | sed -n 's/.*"content_hash": *"\([0-9a-f]*\)".*/\1/p'; }
 
-# Goes on with a bounded build and asks for the power to be cut as soon as stage $1 has been begun, or, of "write", the index itself.
+# Continues a bounded build and requests a power cut as soon as stage $1 begins, or, for "write", the index itself.
 cut_in() {
   $bounded >/tmp/bounded.log 2>&1 &
   builder=$!
@@ -178,11 +179,11 @@ same_index_after_cuts() {
   ls -l /tmp/work && $bounded && hmann verify /tmp/bounded.hmann && [ "$(hash_of /tmp/bounded.hmann)" = "$(cat /tmp/undisturbed)" ]
 }
 
-# One boot for each cut: "cut=lists" on the kernel's command line. The last, "cut=none", looks at what is left.
+# One boot for each cut: "cut=lists" on the kernel's command line. The last, "cut=none", checks what is left.
 case $(sed -n 's/.*cut=\([a-z]*\).*/\1/p' /proc/cmdline) in
 '') ;;
 none)
-  step "a bounded build goes on after power cuts: same index" same_index_after_cuts
+  step "a bounded build continues after power cuts: same index" same_index_after_cuts
   sync
   if [ $failures -eq 0 ]; then echo "hmann-vm: passed"; fi
   exit

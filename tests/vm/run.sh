@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Boots a Debian cloud kernel under qemu (software emulation, no KVM) with a memory-only NUMA node and two virtual NVDIMMs, and runs
 # tests/vm/guest.sh inside. Usage: tests/vm/run.sh BUILD_FOLDER. Everything is made under build/vm; nothing is installed.
-# Then boots again and again, cuts the power in the middle of a build, and looks at what is left.
+# Then boots repeatedly, cuts the power in the middle of a build, and checks what is left.
 # Exit status: 0 only if the guest says that everything passed.
 set -euo pipefail
 build=$(readlink -f "$1")
@@ -12,7 +12,7 @@ work=$vm/run
 
 die() { printf 'test-vm: %s\n' "$*" >&2; exit 1; }
 
-# The kernel package that linux-image-cloud-amd64 stands for, unpacked; fetched once and kept.
+# The kernel package that linux-image-cloud-amd64 refers to, unpacked; fetched once and kept.
 fetch_kernel() {
   local package
   kernel=$(dirname "$(find "$vm" -mindepth 2 -maxdepth 2 -name complete -print -quit)")
@@ -38,7 +38,7 @@ add_module() {
   cp "$path" "$folder/$(printf '%02d' "$(find "$folder" -type f | wc -l)")-$1.ko"
 }
 
-# What the guest boots from: busybox, the modules, and init.
+# The guest's boot image: busybox, the modules, and init.
 make_initramfs() {
   local root=$work/initramfs module
   mkdir -p "$root"/{bin,dev,proc,sys,disk,modules}
@@ -48,7 +48,7 @@ make_initramfs() {
   (cd "$root" && find . | cpio --quiet -o -H newc) >"$work/initramfs.cpio"
 }
 
-# Its disk: our programs with every shared library that they need, mkfs.ext4, and the sample.
+# Its disk: our programs with all their shared libraries, mkfs.ext4, and the sample.
 make_disk() {
   local root=$work/disk program
   local -a programs=("$build/bin/hmann" "$(find "$build" -name tiers_test -type f)" "$(PATH=$PATH:/sbin:/usr/sbin command -v mkfs.ext4)")
@@ -68,7 +68,7 @@ make_disk() {
   "$root/bin/mkfs.ext4" -q -F -d "$root" "$work/disk.img"
 }
 
-# boot [PARAMETER]: of the kernel.
+# boot [PARAMETER]: boots the machine with a kernel parameter.
 boot() {
   local -a machine=(
     -nodefaults -display none -monitor none -serial stdio -no-reboot
@@ -85,7 +85,7 @@ boot() {
     tee "$work/console.log" || true
 }
 
-# cut STAGE: boots, and kills the machine as soon as it says so: what its kernel had not written is lost.
+# cut STAGE: boots, and kills the machine as soon as it requests it. Data that its kernel had not written is lost.
 cut() {
   rm -f "$work/console.log"
   boot "cut=$1" &
@@ -100,7 +100,7 @@ cut() {
   grep -q '^hmann-vm: cut the power$' "$work/console.log" && ! grep -q '^hmann-vm: failed' "$work/console.log" || die "no power cut in stage $1"
 }
 
-# passed WHAT: by the console.
+# passed WHAT: checks the console for success.
 passed() {
   grep -q '^hmann-vm: passed$' "$work/console.log" && ! grep -q '^hmann-vm: failed' "$work/console.log" ||
     die "$1 failed: the machine did not say 'hmann-vm: passed' (limit: $limit s)"

@@ -20,14 +20,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 namespace py = pybind11;
 
-/// A query of more work than this may take a second on a device. The thread that looks
-/// for signals does not run it then.
+/// A query with more work than this may take a second on a device. The thread that polls
+/// for signals then does not run it.
 constexpr std::uint64_t kLongQuery = 20'000;
 
-/// What a thread has found out.
+/// The results of one thread.
 struct Share {
   std::uint64_t first_bad = std::numeric_limits<std::uint64_t>::max();
-  absl::Status error;  ///< of that query
+  absl::Status error;  ///< error of that query
   Counters counters;
   std::uint64_t cut_short = 0;
   std::exception_ptr failure;
@@ -40,7 +40,8 @@ class BatchRun {
 
   BatchOutcome Run() {
     const bool long_query =
-        std::uint64_t{batch_.dials.ef_l1} + batch_.dials.ef_l0 + batch_.dials.nprobe > kLongQuery;
+        std::uint64_t{batch_.params.ef_l1} + batch_.params.ef_l0 + batch_.params.nprobe >
+        kLongQuery;
     const bool apart = long_query || (batch_.on_device && batch_.n > 1);
     {
       WithoutGil without_gil;
@@ -74,7 +75,7 @@ class BatchRun {
   }
 
   void Keep(std::uint64_t i, const Answer& answer, Share* share) {
-    const std::size_t k = batch_.dials.k, count = std::min(answer.nearest.size(), k);
+    const std::size_t k = batch_.params.k, count = std::min(answer.nearest.size(), k);
     std::int64_t* labels = batch_.labels + i * k;
     float* distances = batch_.distances + i * k;
     for (std::size_t j = 0; j < count; ++j) {
@@ -92,14 +93,14 @@ class BatchRun {
     share->error = error;
   }
 
-  /// The call of one query, as short as it can be: nobody looks for signals.
+  /// The shortest path for one query: no thread polls for signals.
   void AnswerOne() {
     Share& share = shares_[0];
     thread_local Answer answer;
     SearchLimits limits;
     limits.budget = batch_.budget;
     const absl::Status status = searchers_[0]->Search(
-        Row(0), batch_.dials, &answer, batch_.counts ? &share.counters : nullptr, limits);
+        Row(0), batch_.params, &answer, batch_.counts ? &share.counters : nullptr, limits);
     if (status.ok()) {
       Keep(0, answer, &share);
     } else {
@@ -131,7 +132,7 @@ class BatchRun {
     }
   }
 
-  /// Queries thread, thread + threads, ...
+  /// Answers queries thread, thread + threads, ...
   void AnswerShare(std::size_t thread, bool looks) {
     Share& share = shares_[thread];
     const std::uint64_t threads = shares_.size();
@@ -142,7 +143,7 @@ class BatchRun {
     limits.cancelled = &cancelled_;
     try {
       const absl::Status prevented = searchers_[thread]->SearchMany(
-          count, [&](std::size_t i) { return Row(place(i)); }, batch_.dials, batch_.in_flight,
+          count, [&](std::size_t i) { return Row(place(i)); }, batch_.params, batch_.in_flight,
           [&](std::size_t i, const absl::Status& status, Answer& answer) {
             if (status.ok()) {
               Keep(place(i), answer, &share);
@@ -158,7 +159,7 @@ class BatchRun {
     }
   }
 
-  /// Every now and then: whether a signal handler of Python's raises.
+  /// Checks at intervals whether a Python signal handler raises.
   void Look() {
     const Clock::time_point now = Clock::now();
     if (raised_ != nullptr || now - looked_ < std::chrono::milliseconds(kLookEveryMs)) return;
@@ -175,7 +176,7 @@ class BatchRun {
   std::vector<Share> shares_;
   std::atomic<bool> cancelled_{false};
   std::exception_ptr raised_;
-  WithoutGil* without_gil_ = nullptr;  ///< of the thread that looks for signals
+  WithoutGil* without_gil_ = nullptr;  ///< of the thread that polls for signals
   Clock::time_point looked_ = Clock::now();
   std::mutex mutex_;
   std::condition_variable ended_;

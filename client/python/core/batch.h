@@ -1,4 +1,4 @@
-/// One call's queries, answered by some threads while signals are looked for.
+/// Answers the queries of one call with several threads while polling for signals.
 #pragma once
 
 #include <chrono>
@@ -12,30 +12,30 @@
 
 namespace hmann::python {
 
-/// Queries that share their dials, and room for dials.k answers of each.
+/// Queries that share their parameters, with space for params.k answers each.
 struct Batch {
   const std::byte* rows = nullptr;
-  std::ptrdiff_t stride = 0;  ///< bytes from query to query
+  std::ptrdiff_t stride = 0;  ///< bytes from one query to the next
   std::uint64_t n = 0;
-  bool single = false;  ///< one query that was not given as a batch: errors do not number it
-  Dials dials;
+  bool single = false;  ///< one query, not given as a batch: errors do not number it
+  ResolvedParams params;
   std::chrono::nanoseconds budget{0};
   std::uint32_t in_flight = 1;
-  bool on_device = false;  ///< which may stall
+  bool on_device = false;  ///< a device may stall
   bool counts = false;
   std::int64_t* labels = nullptr;
   float* distances = nullptr;
 };
 
 struct BatchOutcome {
-  absl::Status status;  ///< of the first query that has an error, its number in front
+  absl::Status status;  ///< error of the first failing query, prefixed with its number
   Counters counters;
   std::uint64_t cut_short = 0;
 };
 
-/// Answers all of them, a thread for each searcher, without the GIL, which the caller
-/// holds. Raises what a signal handler raises (KeyboardInterrupt), soon: after a query at
-/// the latest, and within a long one.
+/// Answers all queries, with one thread per searcher and without the GIL, which the
+/// caller holds. Raises what a signal handler raises (KeyboardInterrupt) soon: after a
+/// query at the latest, or within a long query.
 BatchOutcome RunBatch(const Batch& batch, std::vector<std::unique_ptr<Searcher>>& searchers);
 
 }  // namespace hmann::python

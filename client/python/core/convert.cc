@@ -16,7 +16,7 @@ namespace {
   throw py::error_already_set();
 }
 
-/// A message may hold bytes of a path that are no UTF-8.
+/// A message may contain a path with bytes that are not UTF-8.
 py::object Decoded(absl::string_view text) {
   return py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));

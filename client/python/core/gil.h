@@ -1,4 +1,4 @@
-/// The GIL let go of, and taken again.
+/// Releases and reacquires the GIL.
 #pragma once
 
 #include <cxxabi.h>
@@ -7,11 +7,11 @@
 
 namespace hmann::python {
 
-/// While it lives, this thread, which held the GIL, does not.
+/// Releases the GIL, which this thread holds, for the lifetime of the object.
 ///
-/// pybind11's own ends the process where a daemon thread comes back when the interpreter
-/// is about to end: Python ends such a thread by an unwinding that no destructor lets
-/// through. It waits for the end of the process here.
+/// pybind11's own class terminates the process if a daemon thread returns while the
+/// interpreter is shutting down. Python ends such a thread by a forced unwinding that no
+/// destructor lets through. This class waits for the end of the process instead.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -19,7 +19,7 @@ class WithoutGil {
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
-  /// Runs `work`, which throws nothing, with the GIL.
+  /// Runs `work`, which must not throw, with the GIL held.
   template <typename Work>
   void With(Work work) {
     Take();

@@ -1,4 +1,4 @@
-// hmann._core: what the package's own Python is made of. Docstrings are there.
+// hmann._core: the native part of the package. The Python sources hold the docstrings.
 #include <pybind11/pybind11.h>
 
 #include <new>
@@ -13,8 +13,8 @@
 namespace hmann::python {
 namespace {
 
-/// What the libraries below throw, as the engine's own errors.
-// By value, as pybind11 has it. NOLINTNEXTLINE(performance-unnecessary-value-param)
+/// Translates exceptions of lower-level libraries to the engine's errors.
+// By value, as pybind11 has it. NOLINTNEXTLINE(performance-unnecessary-value-parameter)
 void Translate(std::exception_ptr thrown) {
   try {
     try {
@@ -66,7 +66,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("build", &Build);
   module.def("plan", &Plan);
   module.def("read_info", &ReadInfo);
-  module.def("exact_neighbours", &ExactNeighbours);
+  module.def("exact_neighbors", &ExactNeighbors);
   module.def("read_vectors", &ReadVectors);
   module.def("write_vectors", &WriteVectors);
   module.def("read_truth", &ReadTruth);

@@ -1,4 +1,4 @@
-/// How a row of an option table is made of a member of the engine's struct.
+/// Creates a row of an option table from a member of an engine struct.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ void Assign(const std::string& name, py::handle value, T* to) {
   } else if constexpr (std::is_floating_point_v<T>) {
     *to = static_cast<T>(ToNumber(name, value));
   } else {
-    // What is out of the engine's range is for the engine to say.
+    // The engine checks its own range.
     constexpr std::int64_t kMost = sizeof(T) < sizeof(std::int64_t)
                                        ? static_cast<std::int64_t>(std::numeric_limits<T>::max())
                                        : std::numeric_limits<std::int64_t>::max();
@@ -34,7 +34,7 @@ inline void Assign(const std::string& name, py::handle value, std::string* to) {
   *to = ToPath(name, value);
 }
 
-/// A word that one of the engine's parsers knows.
+/// Parses a word with one of the engine's parsers.
 template <typename T>
 void AssignWord(const std::string& name, py::handle value,
                 absl::StatusOr<T> (*parse)(std::string_view), T* to) {
@@ -75,7 +75,7 @@ py::object Said(const std::optional<T>& value) {
   return value.has_value() ? Said(*value) : py::none();
 }
 
-/// A row of what `field` refers to.
+/// A row for the member that `field` refers to.
 template <typename Options, typename Field>
 Option<Options> Row(const char* name, const char* help, Field field) {
   return {name, help,
@@ -84,7 +84,7 @@ Option<Options> Row(const char* name, const char* help, Field field) {
           },
           [field](const Options& options) { return Said(field(options)); }};
 }
-/// And of bytes, which may be written as 256MiB.
+/// A row for a size in bytes, also accepted as a string such as 256MiB.
 template <typename Options, typename Field>
 Option<Options> SizeRow(const char* name, const char* help, Field field) {
   return {name, help,
@@ -96,7 +96,7 @@ Option<Options> SizeRow(const char* name, const char* help, Field field) {
           }};
 }
 
-/// The member as Row and SizeRow take it.
+/// Refers to a member in the form that Row and SizeRow take.
 #define HMANN_FIELD(member) [](auto& options) -> auto& { return options.member; }
 
 }  // namespace hmann::python

@@ -1,5 +1,5 @@
-/// Options as keyword arguments: a table says their names, what they do, and how they
-/// come into the engine's own structs, whose defaults are the only ones.
+/// Options as keyword arguments. A table defines their names, their help, and how they
+/// are stored in the engine's structs. Those structs define the only defaults.
 #pragma once
 
 #include <functional>
@@ -20,28 +20,28 @@ template <typename Options>
 struct Option {
   std::string name, help;
   std::function<void(Options&, const std::string& name, py::handle)> set;
-  std::function<py::object(const Options&)> get;  ///< None: nothing is said
+  std::function<py::object(const Options&)> get;  ///< None: unset
 };
 template <typename Options>
 using OptionTable = std::vector<Option<Options>>;
 
-/// Everything that `plan` takes.
+/// All arguments of `plan`.
 struct PlanCall : PlanInput {
   bool explain = false;
 };
 
-/// What `build` takes besides base, out, labels and progress; and `promote` besides the
-/// index, out and progress.
+/// The options of `build` in addition to base, out, labels and progress, and those of
+/// `promote` in addition to the index, out and progress.
 const OptionTable<BuildCall>& BuildTable();
 const OptionTable<BuildCall>& PromoteTable();
 const OptionTable<PlanCall>& PlanTable();
 const OptionTable<OpenOptions>& OpenTable();
 const OptionTable<TuneOptions>& TuneTable();
-/// The dials of DialTable(), the targets and the budget.
-const OptionTable<SearchOptions>& SearchTable();
+/// The parameters of ParamTable(), the targets and the budget.
+const OptionTable<SearchParams>& SearchTable();
 
-/// Sets what `given` has; a value of None says nothing. Raises InvalidTypeError for a
-/// name that is in no row, with the names that are.
+/// Sets the options in `given`; None leaves an option unset. Raises InvalidTypeError for
+/// an unknown name, listing the known names.
 template <typename Options>
 void Fill(const OptionTable<Options>& table, const py::dict& given, Options* options) {
   for (const auto& [key, value] : given) {
@@ -58,7 +58,7 @@ void Fill(const OptionTable<Options>& table, const py::dict& given, Options* opt
   }
 }
 
-/// (name, default, help) of each row, for signatures and docstrings.
+/// Returns (name, default, help) of each row, for signatures and docstrings.
 template <typename Options>
 py::list Describe(const OptionTable<Options>& table) {
   py::list rows;

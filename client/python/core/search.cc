@@ -19,7 +19,7 @@
 #include "index/base/cpu.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
-#include "index/dials/dials_json.h"
+#include "index/params/params_json.h"
 #include "index/report/report.h"
 
 namespace hmann::python {
@@ -27,7 +27,7 @@ namespace {
 
 std::atomic<std::uint64_t> forks{0};
 
-/// For a thread of one's own there should be so many queries at least.
+/// The minimum number of queries per thread.
 constexpr std::uint64_t kQueriesPerThread = 8;
 
 std::uint32_t Cores() {
@@ -40,7 +40,7 @@ std::uint32_t Or(const char* name, py::handle value, std::uint32_t most, std::ui
   return static_cast<std::uint32_t>(ToInteger(name, value, 1, most));
 }
 
-/// What numpy cannot have is the engine's RESOURCE_EXHAUSTED.
+/// Allocates an array. A MemoryError of numpy becomes RESOURCE_EXHAUSTED.
 py::array RoomOf(const py::dtype& type, std::vector<py::ssize_t> shape, const std::string& what) {
   try {
     return py::array(type, std::move(shape));
@@ -50,18 +50,18 @@ py::array RoomOf(const py::dtype& type, std::vector<py::ssize_t> shape, const st
   Raise(ResourceExhausted("no memory for the ", what));
 }
 
-/// Room for answers.
+/// Space for answers.
 template <typename T>
 py::array_t<T> Room(std::uint64_t n, std::uint32_t k, bool single) {
   std::vector<py::ssize_t> shape = {static_cast<py::ssize_t>(k)};
   if (!single) shape.insert(shape.begin(), static_cast<py::ssize_t>(n));
   return RoomOf(py::dtype::of<T>(), std::move(shape),
-                absl::StrCat("answers to ", n, " queries with ", k, " neighbours"));
+                absl::StrCat("answers to ", n, " queries with ", k, " neighbors"));
 }
 
-py::dict DictOf(const Dials& dials) {
-  py::dict dict = ToPython(ToJson(dials));
-  dict["k"] = dials.k;
+py::dict DictOf(const ResolvedParams& params) {
+  py::dict dict = ToPython(ToJson(params));
+  dict["k"] = params.k;
   return dict;
 }
 
@@ -97,12 +97,12 @@ void OpenedIndex::Close() {
   if (forks_ == forks) {
     const auto idle = std::exchange(idle_, {});
     std::shared_ptr<const Index> index = std::exchange(index_, nullptr);
-    // Unmapping much memory takes its time.
+    // Unmapping large regions takes time.
     const WithoutGil without_gil;
     index.reset();
     return;
   }
-  // Its threads are not in this process, so nobody would answer the destructor.
+  // Its threads do not exist in this process, so its destructor would wait forever.
   new std::shared_ptr<const Index>(std::move(index_));
   new std::vector<std::unique_ptr<Searcher>>(std::move(idle_));
   index_ = nullptr;
@@ -141,47 +141,47 @@ void OpenedIndex::Return(std::vector<std::unique_ptr<Searcher>> searchers) {
   for (std::unique_ptr<Searcher>& searcher : searchers) idle_.push_back(std::move(searcher));
 }
 
-const ResolvedSearch& OpenedIndex::ResolveCached(py::handle k, const py::dict& dials,
+const ResolvedSearch& OpenedIndex::ResolveCached(py::handle k, const py::dict& params,
                                                  const IndexMatches* filter) {
   const std::shared_ptr<const Index>& index = Opened();
   const std::int64_t wanted = ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max());
   const auto same = [&] {
     if (filter != nullptr || !resolved_.has_value() || wanted != asked_k_ ||
-        dials.size() != asked_.size())
+        params.size() != asked_.size())
       return false;
-    if (dials.empty()) return true;
-    const int equal = PyObject_RichCompareBool(dials.ptr(), asked_.ptr(), Py_EQ);
+    if (params.empty()) return true;
+    const int equal = PyObject_RichCompareBool(params.ptr(), asked_.ptr(), Py_EQ);
     if (equal < 0) PyErr_Clear();
     return equal == 1;
   };
   if (same()) return *resolved_;
-  SearchOptions options;
+  SearchParams options;
   options.k = static_cast<std::uint32_t>(wanted);
-  Fill(SearchTable(), dials, &options);
+  Fill(SearchTable(), params, &options);
   if (filter != nullptr) options.matches = &filter->matches;
   resolved_ = Value(index->Resolve(options));
   budget_ = options.budget.value_or(std::chrono::nanoseconds(0));
-  asked_k_ = filter != nullptr ? -1 : wanted;  // which nobody asks for
-  asked_ = py::reinterpret_steal<py::dict>(PyDict_Copy(dials.ptr()));
+  asked_k_ = filter != nullptr ? -1 : wanted;  // a k that no call has
+  asked_ = py::reinterpret_steal<py::dict>(PyDict_Copy(params.ptr()));
   return *resolved_;
 }
 
-py::dict OpenedIndex::Resolve(py::handle k, const py::dict& dials) {
-  const ResolvedSearch& resolved = ResolveCached(k, dials);
+py::dict OpenedIndex::Resolve(py::handle k, const py::dict& params) {
+  const ResolvedSearch& resolved = ResolveCached(k, params);
   py::dict dict;
-  dict["dials"] = DictOf(resolved.dials);
+  dict["params"] = DictOf(resolved.params);
   dict["predicted"] = PredictedOf(resolved);
   return dict;
 }
 
 py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threads,
                               py::handle in_flight, bool details, const IndexMatches* filter,
-                              const py::dict& dials) {
+                              const py::dict& params) {
   if (filter != nullptr && filter->index != Opened())
     Raise(
         InvalidArgument("filter: it was made for another index, or before it was "
                         "opened anew: make it by matching"));
-  const ResolvedSearch resolved = ResolveCached(k, dials, filter);
+  const ResolvedSearch resolved = ResolveCached(k, params, filter);
   const std::shared_ptr<const Index> index = index_;
   Rows rows = ToRows("queries", queries, true);
   const IndexInfo& info = index->info();
@@ -191,14 +191,14 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
     Raise(InvalidArgument("queries: expected vectors of ", info.dim, " x ", NumpyName(info.dtype),
                           " as in the index, found ", rows.dim, " x ", NumpyName(rows.dtype)));
   }
-  const std::uint32_t wanted = resolved.dials.k;
+  const std::uint32_t wanted = resolved.params.k;
   py::array_t<std::int64_t> labels = Room<std::int64_t>(rows.n, wanted, rows.single);
   py::array_t<float> distances = Room<float>(rows.n, wanted, rows.single);
   Batch batch{.rows = rows.data,
               .stride = rows.stride,
               .n = rows.n,
               .single = rows.single,
-              .dials = resolved.dials,
+              .params = resolved.params,
               .budget = budget_,
               .on_device = index->on_block_tier(),
               .counts = details,
@@ -220,7 +220,7 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   Check(outcome.status);
   if (!details) return py::make_tuple(std::move(labels), std::move(distances), py::none());
   py::dict told;
-  told["dials"] = DictOf(resolved.dials);
+  told["params"] = DictOf(resolved.params);
   told["counters"] = DictOf(outcome.counters);
   told["cut_short"] = outcome.cut_short;
   told["predicted"] = PredictedOf(resolved);
@@ -265,7 +265,7 @@ py::array OpenedIndex::Get(py::handle labels) {
     limits.cancelled = cancelled;
     status = searchers[0]->Get(of, to, nullptr, limits);
   };
-  // One in memory is there before a thread would be.
+  // Reading one vector from memory is faster than starting a thread.
   if (single && !index->on_block_tier()) {
     const WithoutGil without_gil;
     get(nullptr);
@@ -318,13 +318,13 @@ py::tuple OpenedIndex::Tune(py::handle k, py::handle recall, py::handle latency,
   });
   py::list tuned;
   for (const TunedForK& of_k : report.of_k) tuned.append(ToPython(ToJson(of_k)));
-  // The table is read when an index is opened.
+  // Open reads the tuned table, so the index is opened again.
   if (!closed()) Open();
   return py::make_tuple(tuned, report.warnings);
 }
 
 py::object OpenedIndex::Promote(py::handle out, const py::dict& given, const py::object& progress) {
-  Opened();  // or raises
+  Opened();  // raises if the index is closed
   BuildCall call;
   call.build.from_index = path_;
   call.build.out = out.is_none() ? path_ : ToPath("out", out);

@@ -1,4 +1,4 @@
-/// An index that Python has opened, and searches of it.
+/// An index opened from Python, and searches of it.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -16,17 +16,17 @@
 
 namespace hmann::python {
 
-/// Counts the forks that led to this process, from here on. Called once.
+/// Starts counting the forks that led to this process. Call once.
 void WatchForks();
 
-/// Which vectors of an opened index may be answers.
+/// The vectors of an open index that may be answers.
 struct IndexMatches {
   std::shared_ptr<const Index> index;
   Matches matches;
 };
 
-/// An opened index with its idle searchers. The GIL guards all of it: searches borrow
-/// what they need before they let go of it.
+/// An open index with its idle searchers. The GIL guards all members: searches borrow
+/// what they need before they release it.
 class OpenedIndex {
  public:
   /// `options`: rows of OpenTable().
@@ -35,41 +35,41 @@ class OpenedIndex {
   OpenedIndex(const OpenedIndex&) = delete;
   OpenedIndex& operator=(const OpenedIndex&) = delete;
 
-  /// (labels, distances, None), each of shape (k,) for one query and (n, k) for several;
-  /// a query with fewer than k answers is filled up with label -1 and distance inf. With
-  /// `details` a dict of what ran instead of None. `filter`: what Matching gives, or
-  /// nullptr. `dials`: rows of SearchTable().
+  /// Returns (labels, distances, None), each of shape (k,) for one query and (n, k) for
+  /// several. A query with fewer than k answers is padded with label -1 and distance inf.
+  /// With `details`, a dict of what ran replaces None. `filter`: a result of Matching, or
+  /// nullptr. `params`: rows of SearchTable().
   py::tuple Search(py::handle queries, py::handle k, py::handle threads, py::handle in_flight,
-                   bool details, const IndexMatches* filter, const py::dict& dials);
-  /// `accepted`: labels, or a bool for each of the labels 0, 1, ....
+                   bool details, const IndexMatches* filter, const py::dict& params);
+  /// `accepted`: labels, or one bool for each of the labels 0, 1, ....
   std::unique_ptr<IndexMatches> Matching(py::handle accepted);
-  /// What Search would run: {"dials": ..., "predicted": ...}.
-  py::dict Resolve(py::handle k, const py::dict& dials);
+  /// What Search would run: {"params": ..., "predicted": ...}.
+  py::dict Resolve(py::handle k, const py::dict& params);
 
-  /// Vectors by their labels, (n, dim), or (dim,) of one label.
+  /// Vectors by label: shape (n, dim), or (dim,) for one label.
   py::array Get(py::handle labels);
   py::dict Info() const;
   py::list Placements() const;
   py::list Warnings() const;
   void Warm() const;
-  /// (what `hmann tune --json` says of each k, warnings).
+  /// Returns (the output of `hmann tune --json` for each k, warnings).
   py::tuple Tune(py::handle k, py::handle recall, py::handle latency, const py::dict& options,
                  const py::object& progress);
-  /// To `out`, or None for the file itself, which is then opened anew.
+  /// Writes to `out`; None: to the index file itself, which is then opened again.
   py::object Promote(py::handle out, const py::dict& options, const py::object& progress);
 
   const std::string& path() const { return path_; }
   const IndexInfo& info() const { return Opened()->info(); }
   bool closed() const { return index_ == nullptr; }
-  /// Searches that run end as they would; later ones raise.
+  /// Running searches finish normally; later ones raise.
   void Close();
 
  private:
-  /// Raises FailedPreconditionError where it is closed, or was opened before a fork: its
-  /// threads and its queue to the device are the parent's.
+  /// Raises FailedPreconditionError if the index is closed or was opened before a fork:
+  /// its threads and its device queue belong to the parent.
   const std::shared_ptr<const Index>& Opened() const;
   void Open();
-  const ResolvedSearch& ResolveCached(py::handle k, const py::dict& dials,
+  const ResolvedSearch& ResolveCached(py::handle k, const py::dict& params,
                                       const IndexMatches* filter = nullptr);
   std::vector<std::unique_ptr<Searcher>> Borrow(std::size_t count);
   void Return(std::vector<std::unique_ptr<Searcher>> searchers);
@@ -78,9 +78,9 @@ class OpenedIndex {
   OpenOptions options_;
   std::shared_ptr<const Index> index_;
   std::vector<std::unique_ptr<Searcher>> idle_;
-  std::uint64_t forks_ = 0;  ///< before it was opened
+  std::uint64_t forks_ = 0;  ///< number of forks before it was opened
 
-  /// What the last search resolved to: most are followed by more of the same.
+  /// The result of the last resolution: most searches repeat the previous parameters.
   py::dict asked_;
   std::int64_t asked_k_ = 0;
   std::optional<ResolvedSearch> resolved_;

@@ -22,18 +22,18 @@ std::string ShapeOf(const py::array& array) { return Shown(array.attr("shape"));
   Raise(InvalidArgument(name, ": expected ", expected, ", found ", found));
 }
 
-/// Of numpy's number of a type.
+/// The DType for a numpy type number.
 std::optional<DType> DTypeOf(int number) {
   using Numbers = py::detail::npy_api;
   if (number == Numbers::NPY_FLOAT_) return DType::kF32;
   if (number == Numbers::NPY_UBYTE_) return DType::kU8;
   if (number == Numbers::NPY_BYTE_) return DType::kI8;
-  constexpr int kNumpyHalf = 23;  // NPY_HALF, which pybind11 has no name for
+  constexpr int kNumpyHalf = 23;  // NPY_HALF; pybind11 has no name for it
   if (number == kNumpyHalf) return DType::kF16;
   return std::nullopt;
 }
 
-/// Keeps what an array's data belongs to.
+/// Keeps the owner of the data of an array alive.
 template <typename T>
 py::capsule KeeperOf(T value) {
   auto kept = std::make_unique<T>(std::move(value));
@@ -49,7 +49,7 @@ py::array_t<T> Table(const std::vector<From>& values, std::uint64_t n, std::uint
   return table;
 }
 
-/// n x k numbers of an array, in a row.
+/// The n x k numbers of an array, contiguous.
 template <typename T>
 std::vector<T> Flat(const py::array& array) {
   const auto dense = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(array);
@@ -135,7 +135,7 @@ VectorsInMemory ToMemory(const std::string& name, py::handle value, py::object* 
   Rows rows = ToRows(name, value, false);
   if (rows.stride < 0)
     rows = ToRows(name, py::module_::import("numpy").attr("ascontiguousarray")(rows.array), false);
-  // Refused here, since no vectors are no array to the engine.
+  // Rejected here, since the engine treats an empty array as no array.
   if (rows.n == 0 || rows.dim == 0) RaiseArray(name, "vectors", ShapeOf(rows.array));
   *keep = rows.array;
   return {rows.data, rows.dtype, rows.dim, rows.n, static_cast<std::uint64_t>(rows.stride)};
@@ -166,7 +166,7 @@ py::array ReadVectors(py::handle path, py::handle rows) {
   const auto n = static_cast<py::ssize_t>(file.n()), dim = static_cast<py::ssize_t>(file.dim()),
              stride = static_cast<py::ssize_t>(file.stride());
   py::array array(type, {n, dim}, {stride, type.itemsize()}, data, KeeperOf(std::move(file)));
-  array.attr("flags").attr("writeable") = false;  // the mapping is of the file
+  array.attr("flags").attr("writeable") = false;  // the array is a mapping of the file
   return array;
 }
 
@@ -185,7 +185,7 @@ void WriteVectors(py::handle path, py::handle vectors) {
 py::tuple ToPython(const GroundTruth& truth) {
   py::array_t<std::int64_t> labels = Table<std::int64_t>(truth.ids, truth.n, truth.k);
   std::replace(labels.mutable_data(), labels.mutable_data() + labels.size(),
-               static_cast<std::int64_t>(kNoNeighbour), std::int64_t{-1});
+               static_cast<std::int64_t>(kNoNeighbor), std::int64_t{-1});
   if (truth.distances.empty()) return py::make_tuple(labels, py::none());
   return py::make_tuple(labels, Table<float>(truth.distances, truth.n, truth.k));
 }

@@ -1,5 +1,5 @@
-/// Arrays of numpy as vectors of the engine, and the other way round: without a copy
-/// wherever the components of a row lie side by side.
+/// Converts numpy arrays to engine vectors and back, without a copy if the components of
+/// each row are contiguous.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -21,41 +21,42 @@ namespace hmann::python {
 const char* NumpyName(DType dtype);
 py::dtype NumpyType(DType dtype);
 
-/// Rows of an array: `array` keeps what `data` points to.
+/// Rows of an array. `array` keeps the memory of `data` alive.
 struct Rows {
   py::array array;
   const std::byte* data = nullptr;
   DType dtype = DType::kF32;
   std::uint64_t n = 0;
   std::uint32_t dim = 0;
-  std::ptrdiff_t stride = 0;  ///< bytes from row to row; may be negative
+  std::ptrdiff_t stride = 0;  ///< bytes from one row to the next; may be negative
   bool single = false;        ///< of shape (dim,)
 };
 
-/// `value` as rows: an array, or what numpy makes one of. Copied only where the
-/// components of a row do not lie side by side. `single_too`: one vector of shape (dim,),
-/// too. Raises InvalidArgumentError, `name` in front, for another dtype or number of
-/// dimensions.
+/// Converts `value`, an array or anything that numpy can make one of, to rows. Copies
+/// only if the components of a row are not contiguous. `single_too`: also accepts one
+/// vector of shape (dim,). Raises InvalidArgumentError, prefixed with `name`, for another
+/// dtype or number of dimensions.
 Rows ToRows(const std::string& name, py::handle value, bool single_too);
 
-/// Labels: whole numbers, none of them negative, since -1 stands for no answer. Of shape
-/// (n,); `single_too`: one number, too, of shape ().
+/// Converts labels: whole numbers, not negative, since -1 stands for no answer. Shape
+/// (n,); `single_too`: also one number of shape ().
 py::array_t<std::int64_t> ToLabels(py::handle value, bool single_too);
 
-/// The vectors of an array or of a file, and who keeps them.
+/// The vectors of an array or a file, with their owner.
 struct Vectors {
   py::array array;
   VectorFile file;
 };
-/// A path, or an array of shape (n, dim). `rows`: of a file, the first so many.
+/// Accepts a path, or an array of shape (n, dim). `rows`: number of leading rows of a
+/// file to use.
 Vectors ToVectors(const std::string& name, py::handle value, std::uint64_t rows = 0);
-/// Of an array. `keep`: whoever builds.
+/// Accepts an array. `keep`: receives its owner, for the duration of the build.
 VectorsInMemory ToMemory(const std::string& name, py::handle value, py::object* keep);
 bool IsPath(py::handle value);
 
 py::array ReadVectors(py::handle path, py::handle rows);
 void WriteVectors(py::handle path, py::handle vectors);
-/// (labels, distances); None for distances where the file has none.
+/// Returns (labels, distances); distances is None if the file has none.
 py::tuple ReadTruth(py::handle path);
 py::tuple ToPython(const GroundTruth& truth);
 /// Mean recall of the first k answers.

@@ -1,5 +1,5 @@
-/// Long work beside Python: it runs in a thread of its own, without the GIL, and the
-/// thread that asked for it looks for signals and says how far it is.
+/// Runs long work in a separate thread without the GIL. The calling thread meanwhile
+/// polls for signals and reports progress.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -14,22 +14,22 @@
 
 namespace hmann::python {
 
-/// How often, in milliseconds, signals are looked for.
+/// Interval between polls for signals, in milliseconds.
 constexpr int kLookEveryMs = 50;
 
-/// What long work is given.
+/// The arguments of long work.
 struct Watched {
   Progress& progress;
   const std::atomic<bool>* cancelled;
 };
 
-/// Runs `work` to its end. When a signal handler raises (Ctrl-C: KeyboardInterrupt), or
-/// the callback does, `cancelled` becomes true, and what was raised is raised when the
-/// work has ended. `progress`: True for a line on stderr, False for none, or a callable
-/// that is given (phase, done, total, unit).
+/// Runs `work` to completion. If a signal handler raises (Ctrl-C: KeyboardInterrupt) or
+/// the callback does, `cancelled` becomes true, and the exception is raised again when
+/// the work has ended. `progress`: True for a line on stderr, False for none, or a
+/// callable that receives (phase, done, total, unit).
 void RunWatched(const py::object& progress, const std::function<void(const Watched&)>& work);
 
-/// The same for work that has a result.
+/// The same for work that returns a result.
 template <typename Work>
 auto Watch(const py::object& progress, Work work) {
   decltype(work(std::declval<const Watched&>())) result = absl::UnknownError("not run");

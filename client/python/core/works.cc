@@ -8,7 +8,7 @@
 #include "client/python/core/options.h"
 #include "client/python/core/vectors.h"
 #include "client/python/core/watch.h"
-#include "datasets/toolbox/exact_neighbours.h"
+#include "datasets/toolbox/exact_neighbors.h"
 #include "index/base/status_macros.h"
 #include "index/report/report.h"
 
@@ -61,8 +61,8 @@ py::object ReadInfo(py::handle path) {
   return InfoOf(index, Value(hmann::ReadInfo(index)));
 }
 
-py::tuple ExactNeighbours(py::handle base, py::handle queries, py::handle k, py::handle metric,
-                          py::handle threads, const py::object& progress) {
+py::tuple ExactNeighbors(py::handle base, py::handle queries, py::handle k, py::handle metric,
+                         py::handle threads, const py::object& progress) {
   const Vectors from = ToVectors("base", base), asked = ToVectors("queries", queries);
   ExactOptions options;
   options.k =
@@ -71,7 +71,7 @@ py::tuple ExactNeighbours(py::handle base, py::handle queries, py::handle k, py:
   options.threads = static_cast<int>(ToInteger("threads", threads, 0, 1024));
   const ExactReport report = Watch(progress, [&](const Watched& watched) {
     options.cancelled = watched.cancelled;
-    return hmann::ExactNeighbours(from.file, asked.file, options, watched.progress);
+    return hmann::ExactNeighbors(from.file, asked.file, options, watched.progress);
   });
   return ToPython(report.truth);
 }

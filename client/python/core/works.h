@@ -1,4 +1,4 @@
-/// What Python may ask for without an open index.
+/// The functions for Python that need no open index.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -9,17 +9,18 @@
 
 namespace hmann::python {
 
-/// What `hmann build --json` says. `base`: a path or an array; `labels`:
-/// None, a path, or an array of n whole numbers. `options`: rows of BuildTable().
+/// Builds an index and returns the output of `hmann build --json`. `base`: a path or an
+/// array; `labels`: None, a path, or an array of n whole numbers. `options`: rows of
+/// BuildTable().
 py::object Build(py::handle base, py::handle out, py::handle labels, const py::dict& options,
                  const py::object& progress);
-/// Plans, where fast memory is given, and builds: the same of what is said in C++.
+/// Runs the build that `call` describes, with a plan first if fast memory is given.
 py::object BuildWatched(BuildCall* call, const py::object& progress);
-/// What `hmann plan --json` says. `options`: rows of PlanTable().
+/// Returns the output of `hmann plan --json`. `options`: rows of PlanTable().
 py::object Plan(const py::dict& options);
 py::object ReadInfo(py::handle path);
-/// (labels, distances).
-py::tuple ExactNeighbours(py::handle base, py::handle queries, py::handle k, py::handle metric,
-                          py::handle threads, const py::object& progress);
+/// Returns (labels, distances).
+py::tuple ExactNeighbors(py::handle base, py::handle queries, py::handle k, py::handle metric,
+                         py::handle threads, const py::object& progress);
 
 }  // namespace hmann::python

@@ -15,7 +15,7 @@ prices = random.uniform(0, 100, len(vectors))
 path = os.path.join(tempfile.mkdtemp(prefix="hmann_filter_"), "shop.hmann")
 hmann.build(vectors, path, progress=False)
 
-# %% Cheap ones, told by a mask over labels: the search walks through the others.
+# %% Cheap ones, told by a mask over labels: the search modes through the others.
 with hmann.open(path) as index:
     cheap = index.matching(prices < 20)
     found = index.search(vectors[:100], k=5, filter=cheap)

@@ -20,11 +20,11 @@ path = os.path.join(folder, "nvme.hmann")
 
 # %% Twenty thousand vectors of bytes.
 random = np.random.default_rng(5)
-centres = random.integers(40, 216, (300, 96))
+centers = random.integers(40, 216, (300, 96))
 
 
 def sample(n):
-    near = centres[random.integers(0, len(centres), n)]
+    near = centers[random.integers(0, len(centers), n)]
     return np.clip(near + random.normal(0, 18, (n, 96)), 0, 255).astype(np.uint8)
 
 
@@ -37,7 +37,7 @@ for line in index.placements():
     print(f"{line['structure']:16} {line['tier']:8} {line['bytes']:10}  {line['where']}")
 
 # %% The codes say what is worth a read.
-truth = hmann.exact_neighbours(vectors, queries, k=10, progress=False)
+truth = hmann.exact_neighbors(vectors, queries, k=10, progress=False)
 for ef_l0 in (10, 20, 40):
     start = time.perf_counter()
     found = index.search(queries, k=10, ef_l1=32, ef_l0=ef_l0, threads=1, details=True)
@@ -52,11 +52,10 @@ assert hmann.recall(found, truth) >= 0.9
 
 # %% The same answers, bit by bit, as from memory.
 with hmann.open(path, slow="dram") as in_memory:
-    dials = {"walk": "quantised", "ef_l1": 32, "ef_l0": 40, "nprobe": 32, "beam_width": 8}
-    dials.update(error_bound=1.5, epsilon=-1)  # all of them: defaults depend on the tier
-    assert np.array_equal(
-        in_memory.search(queries, k=10, **dials).labels, index.search(queries, k=10, **dials).labels
-    )
+    params = {"mode": "quantized", "ef_l1": 32, "ef_l0": 40, "nprobe": 32, "beam_width": 8}
+    params.update(error_bound=1.5, epsilon=-1)  # all of them: defaults depend on the tier
+    on_drive = index.search(queries, k=10, **params)
+    assert np.array_equal(in_memory.search(queries, k=10, **params).labels, on_drive.labels)
 
 # %%
 index.close()

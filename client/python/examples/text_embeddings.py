@@ -42,7 +42,7 @@ hmann.build(vectors, path, metric="cosine", progress=False)
 index = hmann.open(path)
 
 # %%
-for question in ("how much fast memory does an index need", "which dials reach a recall"):
+for question in ("how much fast memory does an index need", "which params reach a recall"):
     labels, distances = index.search(embed(question).astype(np.float32), k=3)
     print(f"\n{question}?")
     for label, distance in zip(labels, distances):
@@ -51,7 +51,7 @@ for question in ("how much fast memory does an index need", "which dials reach a
 # %% Recall, checked: the lines themselves with every fifth word left out.
 asked = [" ".join(w for i, w in enumerate(t.split()) if i % 5 != 2) for t in texts[::7]]
 queries = np.stack([embed(text) for text in asked]).astype(np.float32)
-truth = hmann.exact_neighbours(vectors, queries, k=10, metric="cosine", progress=False)
+truth = hmann.exact_neighbors(vectors, queries, k=10, metric="cosine", progress=False)
 index.tune(k=10, recall=0.95, queries=queries, query_threads=1, progress=False,
            accept_noise=True)  # else nothing is stored while other programs run
 recall = hmann.recall(index.search(queries, k=10, recall=0.95), truth)

@@ -12,13 +12,13 @@ import hmann
 folder = tempfile.mkdtemp(prefix="hmann_tour_")
 path = os.path.join(folder, "tour.hmann")
 
-# %% Five thousand vectors around two hundred centres, and queries of the same kind.
+# %% Five thousand vectors around two hundred centers, and queries of the same kind.
 random = np.random.default_rng(7)
-centres = random.standard_normal((200, 64))
+centers = random.standard_normal((200, 64))
 
 
 def sample(n):
-    near = centres[random.integers(0, len(centres), n)]
+    near = centers[random.integers(0, len(centers), n)]
     return (near + 0.6 * random.standard_normal((n, 64))).astype(np.float32)
 
 
@@ -36,18 +36,18 @@ print("nearest to the first query:", labels, distances)
 found = index.search(queries, k=10)
 print("all of them:", found.labels.shape, found.distances.dtype)
 
-# %% How good is that? Beside the exact neighbours.
-truth = hmann.exact_neighbours(vectors, queries, k=10, progress=False)
+# %% How good is that? Beside the exact neighbors.
+truth = hmann.exact_neighbors(vectors, queries, k=10, progress=False)
 print("recall@10, defaults:", hmann.recall(found, truth))
 for ef_l0 in (10, 30, 100):
     wide = index.search(queries, k=10, ef_l1=ef_l0, ef_l0=ef_l0)
     print(f"recall@10, ef_l1 = ef_l0 = {ef_l0}:", hmann.recall(wide, truth))
 
-# %% Or say what you want, and let it find the dials.
+# %% Or say what you want, and let it find the parameters.
 index.tune(k=10, recall=0.95, queries=queries, query_threads=1, progress=False,
            accept_noise=True)  # else nothing is stored while other programs run
 found = index.search(queries, k=10, recall=0.95, details=True)
-print("dials for recall 0.95:", found.details["dials"])
+print("params for recall 0.95:", found.details["params"])
 print("recall@10:", hmann.recall(found, truth))
 assert hmann.recall(found, truth) >= 0.94
 

@@ -1,13 +1,13 @@
-"""hmann: nearest-neighbour search among more vectors than fast memory holds.
+"""hmann: nearest-neighbor search over more vectors than fast memory holds.
 
 >>> import hmann
 >>> hmann.build(vectors, "my.hmann", metric="cosine")      # an array, or a vector file
 >>> index = hmann.open("my.hmann")
 >>> labels, distances = index.search(queries, k=10)        # (n, 10) each
->>> index.tune(k=10)                                       # then say what you want:
+>>> index.tune(k=10)                                       # then state a target:
 >>> labels, distances = index.search(queries, k=10, recall=0.95)
 
-``hmann.Client("host:port").open("name")`` is an index of a server, with the same face.
+``hmann.Client("host:port").open("name")`` is an index of a server, with the same interface.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hmann._answer import Answer
 from hmann._core import version as __version__
 from hmann._index import Index, build, info, open, plan
 from hmann._vectors import (
-    exact_neighbours,
+    exact_neighbors,
     read_groundtruth,
     read_vectors,
     recall,
@@ -35,7 +35,7 @@ __all__ = [
     "Index",
     "build",
     "errors",
-    "exact_neighbours",
+    "exact_neighbors",
     "info",
     "open",
     "plan",
@@ -48,13 +48,13 @@ __all__ += errors.__all__
 
 
 def __getattr__(name: str) -> Any:
-    # gRPC is loaded, and has to be installed, only where it is used.
+    # gRPC is loaded, and must be installed, only if it is used.
     if name in _CLIENTS:
         import importlib
         import os
 
-        # gRPC's own handlers of a fork may wait for ever in os.fork(); after one, a client
-        # of ours is not used any more.
+        # gRPC's fork handlers may wait forever in os.fork(). A client is not used after a
+        # fork anyway.
         os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
         return getattr(importlib.import_module(_CLIENTS[name]), name)
     raise AttributeError(f"module 'hmann' has no attribute {name!r}")

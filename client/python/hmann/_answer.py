@@ -1,4 +1,4 @@
-"""What a search gives."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ class Answer(_Pair):
     """The nearest vectors: a pair, so ``labels, distances = index.search(...)`` works.
 
     Attributes:
-        labels: int64, of shape (k,) for one query and (n, k) for n of them, nearest first.
-            -1 where a query has fewer than k answers.
-        distances: float32, beside the labels. Smaller is nearer: squared L2, negative
-            inner product, 1 - cosine. inf beside -1.
-        details: None; of a search with ``details=True`` what ran: ``dials``, ``counters``
-            (work, the sum over the queries), ``cut_short`` (queries that a budget ended),
-            ``predicted`` (what is expected of dials that were not named).
+        labels: int64, of shape (k,) for one query and (n, k) for n queries, nearest first.
+            -1 fills the rest if a query has fewer than k answers.
+        distances: float32, one per label. Smaller is nearer: squared L2, negative inner
+            product, 1 - cosine. inf for label -1.
+        details: None; for a search with ``details=True``, what ran: ``params``,
+            ``counters`` (work, summed over the queries), ``cut_short`` (queries that a
+            budget ended), ``predicted`` (the expected result of params that the caller left
+            open).
     """
 
     details: Optional[Dict[str, Any]] = None

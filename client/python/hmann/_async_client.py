@@ -1,4 +1,4 @@
-"""The client of a server, for asyncio."""
+"""The asyncio client of a server."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from hmann._answer import Answer
 from hmann._client import DEFAULT_TIMEOUT, Connection, RemoteIndexFace
 from hmann.v1 import search_pb2 as pb
 
-_CALLS_AT_ONCE = 4  # of one search that is made in several
+_CALLS_AT_ONCE = 4  # requests of one split search
 
 
 class AsyncClient:
-    """``hmann.Client`` for asyncio: the same, to be awaited. Of one event loop."""
+    """``hmann.Client`` for asyncio, with awaitable methods. For use in one event loop."""
 
     def __init__(
         self, address: str, *, timeout: float = DEFAULT_TIMEOUT, retry: bool = True
@@ -60,16 +60,16 @@ class AsyncClient:
             attempt += 1
 
     async def open(self, name: str, *, timeout: Optional[float] = None) -> "AsyncIndex":
-        """The index of that name. Errors: as ``Client.open``."""
+        """Opens the index of that name. Errors: as for ``Client.open``."""
         request = pb.DescribeRequest(index=name)
         return AsyncIndex(self, await self._call("Describe", request, timeout))
 
     async def indexes(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
-        """As ``Client.indexes``."""
+        """Lists the indexes, like ``Client.indexes``."""
         return _wire.to_summaries(await self._call("List", pb.ListRequest(), timeout))
 
     async def close(self) -> None:
-        """Ends the connection; calls that run end with an error."""
+        """Closes the connection; running calls end with an error."""
         channel = self._connection.take_channel()
         if channel is not None:
             await channel.close()
@@ -85,7 +85,7 @@ class AsyncClient:
 
 
 class AsyncIndex(RemoteIndexFace):
-    """An index of a server; ``AsyncClient.open`` makes it."""
+    """An index of a server; ``AsyncClient.open`` creates it."""
 
     def __init__(self, client: AsyncClient, described: Any) -> None:
         super().__init__(described)
@@ -98,15 +98,15 @@ class AsyncIndex(RemoteIndexFace):
         *,
         details: bool = False,
         timeout: Optional[float] = None,
-        **dials: Any,
+        **params: Any,
     ) -> Answer:
-        """As ``RemoteIndex.search``; requests of one search run side by side, four at once."""
-        calls = _wire.SearchCalls(self._described, queries, k, details, dials)
+        """Like ``RemoteIndex.search``; up to four requests of a search run concurrently."""
+        calls = _wire.SearchCalls(self._described, queries, k, details, params)
         await self._make("Search" if calls.single else "SearchBatch", calls, timeout)
         return calls.answer()
 
     async def get(self, labels: ArrayLike, *, timeout: Optional[float] = None) -> NDArray[Any]:
-        """As ``RemoteIndex.get``; requests run side by side, four at once."""
+        """Like ``RemoteIndex.get``; up to four requests run concurrently."""
         calls = _get.GetCalls(self._described, labels)
         await self._make("Get", calls, timeout)
         return calls.answer()
@@ -142,11 +142,11 @@ class AsyncIndex(RemoteIndexFace):
         return_exceptions: bool = False,
         details: bool = False,
         timeout: Optional[float] = None,
-        **dials: Any,
+        **params: Any,
     ) -> AsyncIterator[Tuple[int, Any]]:
-        """As ``RemoteIndex.search_stream``, for ``async for``; ``queries`` may be an
-        asynchronous iterable too."""
-        calls = _wire.StreamCalls(self._described, k, details, in_flight, dials)
+        """Like ``RemoteIndex.search_stream``, for ``async for``; ``queries`` may also be an
+        asynchronous iterable."""
+        calls = _wire.StreamCalls(self._described, k, details, in_flight, params)
         room = asyncio.Semaphore(in_flight)
         call = self._client._connection.stub().SearchStream(timeout=timeout)
 

@@ -1,4 +1,4 @@
-"""The client of a server, for programs that wait for each call."""
+"""The blocking client of a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_TIMEOUT = 10.0
 
 
 class Connection:
-    """What both clients have: an address, a channel, and when it may be used."""
+    """The shared state of both clients: an address, a channel, and when it is usable."""
 
     def __init__(self, address: str, timeout: float, make: Callable[[str], Any]) -> None:
         self.address = _wire.check_address(address)
@@ -30,7 +30,7 @@ class Connection:
         self._stub: Optional[Any] = search_pb2_grpc.SearchStub(self._channel)
 
     def stub(self) -> Any:
-        """Raises FailedPreconditionError for a closed client, and after a fork."""
+        """The stub. Raises FailedPreconditionError for a closed client and after a fork."""
         if self._stub is None:
             raise errors.FailedPreconditionError("the client is closed")
         if self._pid != os.getpid():
@@ -40,7 +40,7 @@ class Connection:
         return self._stub
 
     def take_channel(self) -> Any:
-        """The channel, to be closed; None where that was done."""
+        """Returns the channel for closing; None if it is closed already."""
         channel, self._stub, self._channel = self._channel, None, None
         return channel if self._pid == os.getpid() else None
 
@@ -48,17 +48,17 @@ class Connection:
 class Client:
     """A connection to a server: ``hmann serve``.
 
-    All threads of a process may use it at once. A call that finds no server, or one that
-    says when to come back, is made again within its timeout: searches change nothing.
+    All threads of a process may use it at once. A call is retried within its timeout if
+    there is no server, or if the server states when to retry: searches change nothing.
 
     Args:
         address: HOST:PORT, or unix:PATH.
-        timeout: seconds that a call may take, unless it says otherwise.
-        retry: False: no call is made again, but by gRPC what no server has seen.
+        timeout: seconds that a call may take, unless the call has its own timeout.
+        retry: False: no retries, except those of gRPC for calls that no server has seen.
 
     Raises:
-        InvalidArgumentError: an address of another form. That no server is there, the
-            first call says.
+        InvalidArgumentError: an address of another form. A missing server shows only at
+            the first call.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Client:
             except grpc.RpcError as failed:
                 error = _status.to_error(failed)
             except ValueError as failed:
-                # What a channel that another thread has closed says.
+                # The channel was closed by another thread.
                 raise errors.FailedPreconditionError(f"the client is closed: {failed}") from None
             pause = _status.pause_before_retry(error, attempt, end - time.monotonic())
             if pause is None or not self._retry:
@@ -93,21 +93,27 @@ class Client:
             attempt += 1
 
     def open(self, name: str, *, timeout: Optional[float] = None) -> "RemoteIndex":
-        """The index of that name.
+        """Opens the index of that name.
 
         Raises:
-            NotFoundError: the server has none of that name.
-            UnavailableError: no server, or the index is loading (see ``wait_ready``).
+            NotFoundError: the server has no index of that name.
+            UnavailableError: there is no server, or the index is loading (see
+                ``wait_ready``).
             FailedPreconditionError: the index could not be loaded.
         """
         return RemoteIndex(self, self._call("Describe", pb.DescribeRequest(index=name), timeout))
 
     def indexes(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
-        """name, state ('serving', 'loading', 'failed'), reason, n, dim, dtype, metric of each."""
+        """Lists the indexes of the server.
+
+        Returns:
+            name, state ('serving', 'loading', 'failed'), reason, n, dim, dtype and metric
+            of each.
+        """
         return _wire.to_summaries(self._call("List", pb.ListRequest(), timeout))
 
     def wait_ready(self, name: str, timeout: float = 60.0) -> "RemoteIndex":
-        """Waits until the index serves, for a server that is not there yet too; opens it."""
+        """Waits until the index serves, even for a server that is not up yet; opens it."""
         end = time.monotonic() + timeout
         pause = 0.005
         while True:
@@ -126,7 +132,7 @@ class Client:
             pause = min(2 * pause, 0.2)
 
     def close(self) -> None:
-        """Ends the connection; calls that run end with an error."""
+        """Closes the connection; running calls end with an error."""
         channel = self._connection.take_channel()
         if channel is not None:
             channel.close()
@@ -142,43 +148,45 @@ class Client:
 
 
 class RemoteIndexFace:
-    """What a server says of an index, when it was opened."""
+    """The description of an index by its server, as of its opening here."""
 
     def __init__(self, described: Any) -> None:
         self._described = described
 
     def info(self) -> Dict[str, Any]:
-        """What ``hmann.info`` says of its file, but for ``calibration``."""
+        """Metadata of the index, as ``hmann.info`` returns it, without ``calibration``."""
         return _wire.to_info(self._described)
 
     def placements(self) -> List[Dict[str, Any]]:
-        """In which tier each structure lay when the index was opened here.
+        """The tier of each structure, as of the opening of the index here.
 
-        ``where`` is empty: files and devices of a server are for those who run it
+        ``where`` is empty: files and devices of a server concern only its operators
         (``hmann info --live --server``).
         """
         return _wire.to_placements(self._described)
 
     @property
     def limits(self) -> Dict[str, int]:
-        """What one request may ask for. A search of more queries is made in several."""
+        """Limits of one request. Larger searches are split into several requests."""
         limits = self._described.limits
         return {field.name: getattr(limits, field.name) for field in limits.DESCRIPTOR.fields}
 
     @property
     def name(self) -> str:
-        """That the server has it under."""
+        """The name of the index on the server."""
         return self._described.index
 
     @property
     def dim(self) -> int:
-        """Components of a vector."""
+        """Number of components of a vector."""
         return self._described.info.dim
 
     @property
     def dtype(self) -> "np.dtype[Any]":
-        """Of the vectors, and of queries: float32, uint8, int8; or float16, with queries of
-        float32 or float16."""
+        """The type of vectors and queries: float32, uint8, int8 or float16.
+
+        An index of float16 takes queries of float32 or float16.
+        """
         return _wire.dtype_of(self._described)
 
     @property
@@ -197,7 +205,7 @@ class RemoteIndexFace:
 
 
 class RemoteIndex(RemoteIndexFace):
-    """An index of a server; ``Client.open`` makes it. It searches as ``hmann.Index`` does."""
+    """An index of a server; ``Client.open`` creates it. Searches like ``hmann.Index``."""
 
     def __init__(self, client: Client, described: Any) -> None:
         super().__init__(described)
@@ -210,26 +218,28 @@ class RemoteIndex(RemoteIndexFace):
         *,
         details: bool = False,
         timeout: Optional[float] = None,
-        **dials: Any,
+        **params: Any,
     ) -> Answer:
-        """Finds the k nearest vectors of each query: ``hmann.Index.search``, with its dials.
+        """Finds the k nearest vectors of each query, like ``hmann.Index.search``.
 
         Args:
-            queries: of shape (dim,) or (n, dim); more than a request may hold are sent in
-                several, one after the other.
-            k: neighbours.
-            details: tell what ran (``Answer.details``).
-            timeout: seconds for all of it; None: the client's.
-            dials: ``recall``, ``latency``, ``budget``, ``walk``, ``ef_l1``, ... as there.
+            queries: array of shape (dim,) or (n, dim). Queries beyond the limits of one
+                request are sent in several requests, one after the other.
+            k: number of neighbors.
+            details: return what ran (``Answer.details``).
+            timeout: seconds for the whole search; None: the timeout of the client.
+            params: ``recall``, ``latency``, ``budget``, ``mode``, ``ef_l1``, ... as for
+                ``hmann.Index.search``.
 
         Raises:
-            InvalidArgumentError: as there; what the server refuses names the field.
-            ResourceExhaustedError: the server has too much to do, or the request is too
-                large; ``reason`` says which.
-            UnavailableError: no server, or one that stops.
-            DeadlineExceededError: the timeout.
+            InvalidArgumentError: as for ``hmann.Index.search``; errors of the server name
+                the field.
+            ResourceExhaustedError: the server is overloaded, or the request is too large;
+                see ``reason``.
+            UnavailableError: there is no server, or it is shutting down.
+            DeadlineExceededError: the timeout passed.
         """
-        calls = _wire.SearchCalls(self._described, queries, k, details, dials)
+        calls = _wire.SearchCalls(self._described, queries, k, details, params)
         method = "Search" if calls.single else "SearchBatch"
         seconds = self._client._connection.timeout if timeout is None else timeout
         end = time.monotonic() + seconds
@@ -239,17 +249,18 @@ class RemoteIndex(RemoteIndexFace):
         return calls.answer()
 
     def get(self, labels: ArrayLike, *, timeout: Optional[float] = None) -> NDArray[Any]:
-        """The vectors that have these labels: ``hmann.Index.get``.
+        """Returns the vectors with these labels, like ``hmann.Index.get``.
 
         Args:
-            labels: one, or several of shape (n,); more than a request may hold are asked
-                for in several, one after the other.
-            timeout: seconds for all of it; None: the client's.
+            labels: one label, or several of shape (n,). Labels beyond the limits of one
+                request are sent in several requests, one after the other.
+            timeout: seconds for the whole call; None: the timeout of the client.
 
         Raises:
             NotFoundError: a label that no vector has; the message names it.
-            InvalidArgumentError, FailedPreconditionError: as there.
-            ResourceExhaustedError, UnavailableError, DeadlineExceededError: as ``search``.
+            InvalidArgumentError, FailedPreconditionError: as for ``hmann.Index.get``.
+            ResourceExhaustedError, UnavailableError, DeadlineExceededError: as for
+                ``search``.
         """
         calls = _get.GetCalls(self._described, labels)
         seconds = self._client._connection.timeout if timeout is None else timeout
@@ -267,30 +278,32 @@ class RemoteIndex(RemoteIndexFace):
         return_exceptions: bool = False,
         details: bool = False,
         timeout: Optional[float] = None,
-        **dials: Any,
+        **params: Any,
     ) -> Iterator[Tuple[int, Any]]:
-        """Searches for each query as it comes, over one call; for loops that would make a
-        call for each, and for queries that have no end.
+        """Answers queries as they arrive, over a single call.
+
+        Use it for loops that would otherwise make one call per query, and for unbounded
+        streams of queries.
 
         Args:
-            queries: of shape (dim,) each: rows of an array, or whatever yields them. It is
-                asked for them by another thread.
-            k: neighbours.
-            in_flight: queries that are sent and not yet answered, at most.
-            return_exceptions: yield the exception of a query that fails, and go on; else
-                the first is raised.
-            details: tell what ran (``Answer.details``).
-            timeout: seconds for the whole stream; None: as long as it takes.
-            dials: as ``search``.
+            queries: queries of shape (dim,): rows of an array, or any iterable of them.
+                Another thread iterates over it.
+            k: number of neighbors.
+            in_flight: maximum number of queries sent and not yet answered.
+            return_exceptions: yield the exception of a failed query and continue;
+                otherwise the first exception is raised.
+            details: return what ran (``Answer.details``).
+            timeout: seconds for the whole stream; None: no limit.
+            params: as for ``search``.
 
         Yields:
-            (number of the query, Answer), as they are done, which is not in their order.
+            (number of the query, Answer) in order of completion, not of the queries.
 
         Raises:
-            Error: as ``search``, and whatever ``queries`` raises, when the queries before
-                are answered.
+            Error: as for ``search``. An exception raised by ``queries`` follows the answers
+                to the queries before it.
         """
-        calls = _wire.StreamCalls(self._described, k, details, in_flight, dials)
+        calls = _wire.StreamCalls(self._described, k, details, in_flight, params)
         stub = self._client._connection.stub()
         return self._stream(stub, calls, queries, in_flight, return_exceptions, timeout)
 

@@ -1,4 +1,4 @@
-"""Vectors by label as messages of proto/hmann/v1; no connection in here."""
+"""Converts retrieval by label to messages of proto/hmann/v1; no connection here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hmann.v1 import search_pb2 as pb
 
 
 class GetCalls:
-    """The vectors of some labels as calls within the server's limits."""
+    """Splits the retrieval of vectors into calls within the server's limits."""
 
     def __init__(self, described: Any, labels: ArrayLike) -> None:
         info, limits = described.info, described.limits
@@ -23,19 +23,19 @@ class GetCalls:
         self._step = max(1, min(limits.max_batch, limits.max_reply_bytes // row_bytes))
 
     def requests(self) -> Iterator[Tuple[int, Any]]:
-        """(number of its first label, message) of each call."""
+        """Yields (number of the first label, message) for each call."""
         for begin in range(0, len(self._labels), self._step):
             labels = self._labels[begin : begin + self._step].tolist()
             yield begin, pb.GetRequest(index=self._index, labels=labels)
 
     def take(self, begin: int, response: Any) -> None:
-        """The response to the request of label ``begin`` and those after it."""
+        """Stores the response to the request that starts at label ``begin``."""
         rows = np.frombuffer(response.vectors.raw, self._vectors.dtype)
         rows = rows.reshape(-1, self._vectors.shape[1])
         self._vectors[begin : begin + len(rows)] = rows
 
     def answer(self) -> NDArray[Any]:
-        """Of all responses."""
+        """The vectors of all responses."""
         return self._vectors[0] if self._single else self._vectors
 
 

@@ -1,4 +1,4 @@
-"""Building, opening and searching an index in this process."""
+"""Builds, opens and searches an index in this process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hmann._signatures import with_options
 from hmann.errors import OpenWarning
 
 Path = Union[str, bytes, "os.PathLike[str]"]
-#: True: a line on stderr, as the command line has it. False: none. Or a callable that is
-#: given (phase, done, total, unit) some twenty times a second; total 0: unknown.
+#: True: a progress line on stderr, as on the command line. False: none. Or a callable that
+#: receives (phase, done, total, unit) about twenty times a second; total 0: unknown.
 Progress = Union[bool, Callable[[str, int, int, str], object]]
 
 
@@ -36,47 +36,48 @@ def build(
     progress: Progress = True,
     **options: Any,
 ) -> Dict[str, Any]:
-    """Builds an index and writes it to ``out``, whole or not at all.
+    """Builds an index and writes it to ``out``, completely or not at all.
 
-    The same vectors, options (but ``threads``) and version give the same bytes. Ctrl-C
-    ends it soon; a file that was at ``out`` is then still there.
+    The same vectors, options (except ``threads``) and version give the same bytes. Ctrl-C
+    stops the build soon; an existing file at ``out`` then remains.
 
     Args:
-        base: array of shape (n, dim), float32, float16, uint8 or int8, of which no copy is made
-            where the components of a row lie side by side; it must stay as it is
-            meanwhile. Or a vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5.
+        base: array of shape (n, dim) of float32, float16, uint8 or int8. It is not copied
+            if the components of each row are contiguous, and must stay unchanged during
+            the build. Or a vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5.
         out: index file to write.
-        labels: n whole numbers from 0 to answer with instead of row numbers; or a file.
-        progress: True, False, or a callable given (phase, done, total, unit).
+        labels: n whole numbers of at least 0 to return instead of row numbers; or a file.
+        progress: True, False, or a callable that receives (phase, done, total, unit).
         {options}
 
     Returns:
-        What ``hmann build --json`` says: seconds a phase, peak memory, degrees, layers.
+        The output of ``hmann build --json``: seconds per phase, peak memory, degrees,
+        layers.
 
     Raises:
-        InvalidArgumentError: options, another dtype or shape, NaN, a zero vector under
-            cosine.
+        InvalidArgumentError: invalid options, another dtype or shape, NaN, a zero vector
+            under cosine.
         NotFoundError: no such file or folder.
-        ResourceExhaustedError: memory (before the work starts) or disk.
+        ResourceExhaustedError: not enough memory (before the work starts) or disk.
     """
     return _core.build(base, out, labels, options, progress)
 
 
 @with_options("plan")
 def plan(**options: Any) -> Dict[str, Any]:
-    """Says which index to make for so much fast memory, and where it would lie.
+    """Plans which index to build for a given fast memory, and where to place it.
 
     Args:
         {options}
 
     Returns:
-        What ``hmann plan --json`` says.
+        The output of ``hmann plan --json``.
     """
     return _core.plan(options)
 
 
 def info(path: Path) -> Dict[str, Any]:
-    """What the header of an index file says: ``hmann info --json``.
+    """Reads the header of an index file, as ``hmann info --json`` does.
 
     Raises:
         NotFoundError, InvalidArgumentError (a foreign file), DataLossError.
@@ -94,9 +95,9 @@ def open(path: Path, **options: Any) -> "Index":
 
     Raises:
         NotFoundError: no such file.
-        InvalidArgumentError: a foreign file, a tier that there is not.
-        DataLossError: a file that is cut off or damaged.
-        ResourceExhaustedError: memory.
+        InvalidArgumentError: a foreign file, an unknown tier.
+        DataLossError: a truncated or damaged file.
+        ResourceExhaustedError: not enough memory.
     """
     index = Index(_core.Index(path, options))
     _warn(index.warnings)
@@ -104,10 +105,10 @@ def open(path: Path, **options: Any) -> "Index":
 
 
 class Index:
-    """An opened index; ``hmann.open`` makes it.
+    """An open index; ``hmann.open`` creates it.
 
-    All threads of a process may search it at once: the GIL is released meanwhile. After a
-    fork the child has to open it anew.
+    All threads of a process may search it at once: searches release the GIL. After a fork
+    the child must open the index again.
     """
 
     def __init__(self, core: "_core.Index") -> None:
@@ -124,42 +125,43 @@ class Index:
         in_flight: Optional[int] = None,
         details: bool = False,
         filter: Union[None, ArrayLike, "_core.Matches"] = None,
-        **dials: Any,
+        **params: Any,
     ) -> Answer:
         """Finds the k nearest vectors of each query.
 
-        What is not given gets a default that suits the index and where it lies. A target
-        (``recall``, ``latency``) stands for all dials but ``prefetch``.
+        Parameters left out get a default that suits the index and its placement. A target
+        (``recall``, ``latency``) replaces all params except ``prefetch``.
 
         Args:
-            queries: of the index's dtype: one of shape (dim,), or several of shape
-                (n, dim). No copy is made where the components of a row lie side by side.
-            k: neighbours, 1 to n.
-            threads: that share the queries; None: as many as there are cores, and no more
-                than pays.
-            in_flight: queries of a thread that are under way at once; None: as many as
-                ``tune`` has measured, or four in memory and eight on a device.
-            details: tell what ran (``Answer.details``).
-            filter: the only vectors that may be answers: their labels, or a mask of bools, of
-                which number i stands for label i; or what ``matching`` made of these, which
-                spares each search that work. No code of Python runs within a search.
+            queries: queries of the index's dtype: one of shape (dim,), or several of shape
+                (n, dim). They are not copied if the components of each row are contiguous.
+            k: number of neighbors, 1 to n.
+            threads: threads that share the queries; None: up to the number of cores, but no
+                more than pays off.
+            in_flight: queries that each thread keeps in flight; None: the number that
+                ``tune`` measured, otherwise four in memory and eight on a device.
+            details: return what ran (``Answer.details``).
+            filter: the only vectors that may be answers: their labels, or a mask of bools
+                in which entry i stands for label i. A result of ``matching`` saves each
+                search the conversion. No Python code runs within a search.
             {options}
 
         Returns:
-            labels (int64) and distances (float32), of shape (k,) or (n, k). Where fewer than
-            k match, label -1 and distance inf fill the rest.
+            labels (int64) and distances (float32), of shape (k,) or (n, k). If fewer than k
+            match, label -1 and distance inf fill the rest.
 
         Raises:
-            InvalidArgumentError: dtype, shape, NaN, a zero vector under cosine, k, dials.
-            NotFoundError: a target, where the index is not tuned for it.
-            OutOfRangeError: a target that cannot be met; the message names the best.
+            InvalidArgumentError: invalid dtype, shape, k or params, NaN, a zero vector
+                under cosine.
+            NotFoundError: a target that the index is not tuned for.
+            OutOfRangeError: a target that cannot be met; the message names the best value.
             FailedPreconditionError: a closed index, or one opened before a fork.
             DataLossError, UnavailableError: a device that fails or stalls.
         """
         if filter is not None and not isinstance(filter, _core.Matches):
             filter = self.matching(filter)
         labels, distances, told = self._search(
-            queries, k, threads, in_flight, details, filter, dials
+            queries, k, threads, in_flight, details, filter, params
         )
         answer = Answer(labels, distances)
         if told is not None:
@@ -167,48 +169,50 @@ class Index:
         return answer
 
     def matching(self, accepted: ArrayLike) -> "_core.Matches":
-        """Which vectors have one of these labels, for ``search(filter=...)``.
+        """Selects the vectors with one of these labels, for ``search(filter=...)``.
 
         Args:
-            accepted: labels, or a mask of bools, of which number i stands for label i.
+            accepted: labels, or a mask of bools in which entry i stands for label i.
 
         Returns:
-            An object for searches of this index, until it is closed or opened anew; its
-            ``len`` is how many match. It takes a bit a vector.
+            An object for searches of this index, valid until the index is closed or opened
+            again. Its ``len`` is the number of matches. It takes one bit per vector.
         """
         array = np.asarray(accepted)
         return self._core.matching(array if array.size > 0 else array.astype(np.int64))
 
     def get(self, labels: ArrayLike) -> NDArray[Any]:
-        """The vectors that have these labels.
+        """Returns the vectors with these labels.
 
         Args:
-            labels: one, or several of shape (n,); as ``search`` gives them. A label that is
-                asked for twice is given twice.
+            labels: one label, or several of shape (n,), as ``search`` returns them. A
+                repeated label returns its vector repeatedly.
 
         Returns:
-            Of the index's dtype: of shape (dim,), or (n, dim) in the order of the labels.
-            float32 vectors under cosine come divided by their norm. Of a label that
-            several vectors have, it is always the same one of them.
+            Array of the index's dtype, of shape (dim,), or (n, dim) in the order of the
+            labels. float32 vectors under cosine are divided by their norm. If several
+            vectors share a label, the same one of them is always returned.
 
         Raises:
             NotFoundError: a label that no vector has; the message names it.
             InvalidArgumentError: a negative label, another shape.
-            FailedPreconditionError: a file from before there were orders of labels
-                (``promote`` makes one); a closed index, or one opened before a fork.
+            FailedPreconditionError: a file of an old format, without an order of labels
+                (``promote`` creates one); a closed index, or one opened before a fork.
             DataLossError, UnavailableError: a device that fails or stalls.
         """
         return self._core.get(labels)
 
     @with_options("search")
-    def resolve(self, k: int = 10, **dials: Any) -> Dict[str, Any]:
-        """The dials that a search would run with: ``{"dials": ..., "predicted": ...}``.
+    def resolve(self, k: int = 10, **params: Any) -> Dict[str, Any]:
+        """Returns the params that a search would run with.
+
+        The result is ``{"params": ..., "predicted": ...}``.
 
         Args:
-            k: neighbours.
+            k: number of neighbors.
             {options}
         """
-        return self._core.resolve(k, dials)
+        return self._core.resolve(k, params)
 
     @with_options("tune")
     def tune(
@@ -220,21 +224,22 @@ class Index:
         progress: Progress = True,
         **options: Any,
     ) -> List[Dict[str, Any]]:
-        """Finds the fastest dials for each target, here, and stores them beside the index.
+        """Finds the fastest params for each target on this machine.
 
-        Afterwards ``search(..., recall=0.95)`` uses them: for these k, and wherever the
-        index is opened as it is now. The index is opened once more meanwhile.
+        Stores them next to the index. Afterwards ``search(..., recall=0.95)`` uses them
+        for these k, whenever the index is opened with the same placement. Tuning opens the
+        index a second time.
 
         Args:
-            k: neighbours, one number or several.
-            recall: targets that are measured to the end; the table answers others too.
-            latency: targets of mean time, seconds or '200us'.
-            progress: True, False, or a callable given (phase, done, total, unit).
+            k: number of neighbors, one value or several.
+            recall: targets that are measured fully; the table answers others, too.
+            latency: targets for the mean time, seconds or '200us'.
+            progress: True, False, or a callable that receives (phase, done, total, unit).
             {options}
-            ``queries`` may be an array of shape (n, dim), too.
+            ``queries`` may also be an array of shape (n, dim).
 
         Returns:
-            What ``hmann tune --json`` says of each k.
+            The output of ``hmann tune --json`` for each k.
         """
         with _as_file(options.get("queries"), self) as queries:
             tuned, warned = self._core.tune(
@@ -251,38 +256,38 @@ class Index:
     def promote(
         self, out: Optional[Path] = None, *, progress: Progress = True, **options: Any
     ) -> Dict[str, Any]:
-        """Gives the index other upper layers and codes; its L0 stays as it is.
+        """Replaces the upper layers and codes of the index; its L0 stays unchanged.
 
         Args:
-            out: index file to write, whole or not at all. None: the index's own, which is
-                then opened anew.
-            progress: True, False, or a callable given (phase, done, total, unit).
+            out: index file to write, completely or not at all. None: the file of this
+                index, which is then opened again.
+            progress: True, False, or a callable that receives (phase, done, total, unit).
             {options}
 
         Returns:
-            As ``build``.
+            As for ``build``.
         """
         return self._core.promote(out, options, progress)
 
     def plan(self, **options: Any) -> Dict[str, Any]:
-        """``hmann.plan`` of this index."""
+        """Calls ``hmann.plan`` for this index."""
         return plan(index=self.path, **options)
 
     def warm(self) -> None:
-        """Touches all of L0, so that the first queries pay no page fault."""
+        """Touches all of L0, so that the first queries take no page faults."""
         self._core.warm()
 
     def info(self) -> Dict[str, Any]:
-        """What the header says, as ``hmann.info``."""
+        """Metadata from the header, as ``hmann.info`` returns it."""
         return self._core.info()
 
     def placements(self) -> List[Dict[str, Any]]:
-        """Where each structure lies, as the kernel says."""
+        """The location of each structure, as the kernel reports it."""
         return self._core.placements()
 
     @property
     def warnings(self) -> List[str]:
-        """What could not be had and was done without, a line each."""
+        """Unavailable resources that the index works without, one per line."""
         return self._core.warnings()
 
     @property
@@ -292,13 +297,15 @@ class Index:
 
     @property
     def dim(self) -> int:
-        """Components of a vector."""
+        """Number of components of a vector."""
         return self._core.dim
 
     @property
     def dtype(self) -> "np.dtype[Any]":
-        """Of the vectors, and of queries: float32, uint8, int8; or float16, with queries of
-        float32 or float16."""
+        """The type of vectors and queries: float32, uint8, int8 or float16.
+
+        An index of float16 takes queries of float32 or float16.
+        """
         return self._core.dtype
 
     @property
@@ -312,7 +319,7 @@ class Index:
         return self._core.closed
 
     def close(self) -> None:
-        """Gives its memory back. Searches of other threads that run end as they would."""
+        """Frees the memory of the index. Running searches of other threads still finish."""
         self._core.close()
 
     def __len__(self) -> int:
@@ -335,7 +342,7 @@ class Index:
 
 @contextlib.contextmanager
 def _as_file(vectors: Any, index: Index) -> Iterator[Any]:
-    """A path as it is, an array as a vector file for as long as it is wanted."""
+    """Yields a path unchanged, and an array as a temporary vector file."""
     if vectors is None or isinstance(vectors, (str, bytes, os.PathLike)):
         yield vectors
         return

@@ -1,4 +1,4 @@
-"""Signatures and docstrings that come of the engine's own tables of options."""
+"""Signatures and docstrings derived from the engine's option tables."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def with_options(table: str) -> Callable[[F], F]:
-    """Puts the rows of a table in the place of a function's ``**options``.
+    """Replaces the ``**options`` of a function by the rows of a table.
 
-    The defaults are the engine's. A docstring says where its ``{options}`` stand.
+    The defaults are those of the engine. ``{options}`` marks their place in the docstring.
     """
 
     def decorate(function: F) -> F:

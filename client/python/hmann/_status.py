@@ -1,4 +1,4 @@
-"""What a failed call says, as an exception: google.rpc.Status and its details."""
+"""Converts a failed call to an exception: google.rpc.Status and its details."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 def _fields(message: bytes) -> Iterator[Tuple[int, Any]]:
-    """(number, value) of each field: a number, or the bytes of a text or a message."""
+    """Yields (number, value) of each field: a number, or bytes of a string or message."""
     at = 0
 
     def varint() -> int:
@@ -44,7 +44,7 @@ def _text(fields: Dict[int, Any], number: int) -> str:
 
 
 def _describe(kind: str, detail: bytes, error: errors.Error) -> str:
-    """What a person should know of a google.rpc detail beyond the message."""
+    """The human-readable information that a google.rpc detail adds to the message."""
     fields = dict(_fields(detail))
     if kind == "google.rpc.ErrorInfo":
         error.reason = _text(fields, 1)
@@ -73,29 +73,33 @@ def _error(code: str, message: str, status: bytes) -> errors.Error:
             kind = _text(parts, 1).rpartition("/")[2]
             extras.append(_describe(kind, parts.get(2, b""), error))
     except (IndexError, AttributeError, TypeError):
-        pass  # no google.rpc.Status: the message says what there is
+        pass  # not a google.rpc.Status: only the message remains
     extras = sorted(extra for extra in extras if extra)
     error.args = ((message or code) + (f" [{'; '.join(extras)}]" if extras else ""),)
     return error
 
 
 def to_error(failed: grpc.RpcError) -> errors.Error:
-    """The exception of a call that failed: the server's code and message, and its details
-    in brackets behind it, as "the queue is full [QUEUE_FULL; retry after 12 ms]"."""
+    """The exception for a failed call, with the server's code and message.
+
+    The details follow in brackets: "the queue is full [QUEUE_FULL; retry after 12 ms]".
+    """
     found = [v for key, v in failed.trailing_metadata() or () if key == "grpc-status-details-bin"]
     status = found[0] if found else b""
     return _error(failed.code().name, failed.details(), status)
 
 
 def from_failure(failure: Any) -> errors.Error:
-    """The exception of one query of a stream."""
+    """The exception for one query of a stream."""
     return _error(_CODES.get(failure.code, "UNKNOWN"), failure.message, failure.details)
 
 
 def pause_before_retry(error: errors.Error, attempt: int, left: float) -> Optional[float]:
-    """Seconds to wait before the call is made again, None: it is not. A search changes
-    nothing, so it may be; it is where the server says when. (UNAVAILABLE is tried again by
-    the channel.)"""
+    """Seconds to wait before a retry; None: no retry.
+
+    Searches change nothing, so a retry is safe. It happens if the server states when. (The
+    channel itself retries UNAVAILABLE.)
+    """
     if attempt >= MOST_ATTEMPTS or not isinstance(error, errors.ResourceExhaustedError):
         return None
     if error.retry_after is None or error.retry_after >= left:

@@ -1,4 +1,4 @@
-"""Vector files, exact neighbours and recall."""
+"""Vector files, exact neighbors and recall."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hmann.errors import InvalidArgumentError
 
 
 def read_vectors(path: Path, rows: Optional[int] = None) -> NDArray[Any]:
-    """The vectors of a file, as an array of shape (n, dim).
+    """Maps the vectors of a file as an array of shape (n, dim).
 
-    The array is the file, mapped and read-only: pages come and go with use, so that it may
-    be larger than memory. ``.copy()`` makes one that can be written to. The file must not
-    be shortened meanwhile.
+    The array is a read-only mapping of the file. Pages are loaded and evicted with use, so
+    the file may be larger than memory. ``.copy()`` creates a writable array. The file must
+    not be truncated meanwhile.
 
     Args:
-        path: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5 (x.hdf5:test is the data set test).
-        rows: the first so many; None: all.
+        path: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5 (x.hdf5:test names data set test).
+        rows: number of leading rows; None: all.
 
     Raises:
         NotFoundError, InvalidArgumentError (a malformed file, NaN), UnimplementedError
@@ -32,10 +32,11 @@ def read_vectors(path: Path, rows: Optional[int] = None) -> NDArray[Any]:
 
 
 def write_vectors(path: Path, vectors: Union[ArrayLike, Path]) -> None:
-    """Writes an array of shape (n, dim), or what another file holds, to a vector file.
+    """Writes an array of shape (n, dim), or the vectors of another file, to a vector file.
 
-    The suffix says format and dtype: .fvecs, .fbin (float32), .f16bin (float16, rounded), .bvecs,
-    .u8bin (uint8), .i8bin (int8). The file appears whole or not at all.
+    The suffix selects format and dtype: .fvecs, .fbin (float32), .f16bin (float16,
+    rounded), .bvecs, .u8bin (uint8), .i8bin (int8). The file appears completely or not at
+    all.
 
     Raises:
         InvalidArgumentError: another shape, NaN, or a value that the dtype of the suffix
@@ -45,11 +46,14 @@ def write_vectors(path: Path, vectors: Union[ArrayLike, Path]) -> None:
 
 
 def read_groundtruth(path: Path) -> Answer:
-    """Exact neighbours from a file (.ivecs, .ibin, .hdf5, .gt); ``distances`` may be None."""
+    """Reads exact neighbors from a file (.ivecs, .ibin, .hdf5, .gt).
+
+    ``distances`` may be None.
+    """
     return Answer(*_core.read_truth(path))
 
 
-def exact_neighbours(
+def exact_neighbors(
     base: Union[ArrayLike, Path],
     queries: Union[ArrayLike, Path],
     k: int = 100,
@@ -58,37 +62,38 @@ def exact_neighbours(
     threads: int = 0,
     progress: Progress = True,
 ) -> Answer:
-    """The k nearest base vectors of every query, exactly; ties go to the smaller row.
+    """Computes the exact k nearest base vectors of each query; ties go to the smaller row.
 
     Args:
         base: array of shape (n, dim) or vector file. A file is streamed, whatever its size.
-        queries: array of shape (m, dim), of the same dtype (of a base of float16 also
+        queries: array of shape (m, dim) and of the same dtype (for a float16 base, also
             float32), or vector file.
-        k: neighbours, 1 to n.
+        k: number of neighbors, 1 to n.
         metric: 'l2', 'ip' or 'cosine'.
         threads: 0: all usable cores.
-        progress: True, False, or a callable given (phase, done, total, unit).
+        progress: True, False, or a callable that receives (phase, done, total, unit).
 
     Returns:
         labels and distances of shape (m, k).
 
     Raises:
-        InvalidArgumentError: dtypes or dimensions that differ, k, NaN, a zero vector under
-            cosine.
-        ResourceExhaustedError: memory.
+        InvalidArgumentError: different dtypes or dimensions, invalid k, NaN, a zero vector
+            under cosine.
+        ResourceExhaustedError: not enough memory.
     """
-    return Answer(*_core.exact_neighbours(base, queries, k, metric, threads, progress))
+    return Answer(*_core.exact_neighbors(base, queries, k, metric, threads, progress))
 
 
 def recall(found: Answer, truth: Answer, k: Optional[int] = None) -> float:
     """Mean recall at k: the share of the first k answers that are among the k nearest.
 
-    A tie at rank k counts as found where the truth has distances.
+    A tie at rank k counts as found if the truth has distances.
 
     Args:
-        found: labels and distances of shape (n, k), as ``Index.search`` gives them.
-        truth: of the same queries, as ``exact_neighbours`` and ``read_groundtruth`` give it.
-        k: None: as many as were found.
+        found: labels and distances of shape (n, k), as ``Index.search`` returns them.
+        truth: exact neighbors of the same queries, from ``exact_neighbors`` or
+            ``read_groundtruth``.
+        k: None: the number of neighbors in ``found``.
     """
 
     def rows(name: str, pair: Answer) -> Tuple[Any, Any]:

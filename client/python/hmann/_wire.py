@@ -1,4 +1,4 @@
-"""Between Python's values and the messages of proto/hmann/v1; no connection in here."""
+"""Converts Python values to messages of proto/hmann/v1 and back; no connection here."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hmann import _status, errors
 from hmann._answer import Answer
 from hmann.v1 import search_pb2 as pb
 
-#: RESOURCE_EXHAUSTED is not in the list: a full queue says itself when to come back.
+#: RESOURCE_EXHAUSTED is deliberately absent: a full queue states when to retry.
 RETRY_POLICY = (
     '{"methodConfig":[{"name":[{"service":"hmann.v1.Search"}],"retryPolicy":{'
     '"maxAttempts":4,"initialBackoff":"0.02s","maxBackoff":"0.5s","backoffMultiplier":2,'
     '"retryableStatusCodes":["UNAVAILABLE"]}}],'
     '"retryThrottling":{"maxTokens":10,"tokenRatio":0.1}}'
 )
-_ID_BYTES = 12  # of an answer on the wire
-_SPARE_BYTES = 1 << 16  # of a request, beside its vectors
+_ID_BYTES = 12  # per neighbor on the wire
+_SPARE_BYTES = 1 << 16  # of a request, in addition to its vectors
 _DTYPES = {
     pb.DTYPE_F32: "float32",
     pb.DTYPE_U8: "uint8",
@@ -36,7 +36,7 @@ Time = Union[float, str, datetime.timedelta]
 
 
 def channel_options(retry: bool) -> List[Tuple[str, Any]]:
-    """What a channel to a server is made with."""
+    """The options of a channel to a server."""
     options: List[Tuple[str, Any]] = [
         ("grpc.max_receive_message_length", -1),  # the request bounds its reply
         ("grpc.enable_http_proxy", 0),
@@ -47,7 +47,7 @@ def channel_options(retry: bool) -> List[Tuple[str, Any]]:
 
 
 def check_address(address: str) -> str:
-    """HOST:PORT or unix:PATH; anything else is an InvalidArgumentError."""
+    """Accepts HOST:PORT or unix:PATH; anything else is an InvalidArgumentError."""
     host, colon, port = str(address).rpartition(":")
     if not (colon and host and port):
         raise errors.InvalidArgumentError(
@@ -105,12 +105,12 @@ def _set(message: Any, field: Any, name: str, value: Any) -> None:
         raise errors.InvalidArgumentError(f"{name}: {error}") from None
 
 
-def to_options(k: Any, details: bool, dials: Dict[str, Any]) -> Any:
-    """The message of what is wanted of a search; what is wrong with it, the server says."""
-    message = pb.SearchOptions(counters=details)
-    fields = pb.SearchOptions.DESCRIPTOR.fields_by_name
+def to_options(k: Any, details: bool, params: Dict[str, Any]) -> Any:
+    """Creates the SearchParams message; the server validates the values."""
+    message = pb.SearchParams(counters=details)
+    fields = pb.SearchParams.DESCRIPTOR.fields_by_name
     _set(message, fields["k"], "k", k)
-    for name, value in dials.items():
+    for name, value in params.items():
         if value is None:
             continue
         if name in _TIMES:
@@ -125,7 +125,7 @@ def to_options(k: Any, details: bool, dials: Dict[str, Any]) -> Any:
 
 
 class _Gathered:
-    """An answer that is put together of responses."""
+    """An answer assembled from several responses."""
 
     def __init__(self, queries: int, k: int, details: bool) -> None:
         self._labels = np.full((queries, k), -1, np.int64)
@@ -134,7 +134,7 @@ class _Gathered:
         self._told: Dict[str, Any] = {"counters": {}, "cut_short": 0, "predicted": None}
 
     def take(self, begin: int, counts: Iterable[int], response: Any) -> None:
-        """The response to query ``begin`` and those after it, ``counts`` neighbours each."""
+        """Stores the response from query ``begin`` on, with ``counts`` neighbors each."""
         ids = np.fromiter(response.ids, np.uint64, len(response.ids)).view(np.int64)
         distances = np.fromiter(response.distances, np.float32, len(response.distances))
         place = 0
@@ -147,7 +147,7 @@ class _Gathered:
 
     def _tell(self, response: Any) -> None:
         told = self._told
-        told["dials"] = _dials(response.dials)
+        told["params"] = _params(response.params)
         told["cut_short"] += int(response.cut_short)
         if response.HasField("predicted"):
             predicted = response.predicted
@@ -168,7 +168,7 @@ class _Gathered:
 
 
 class SearchCalls:
-    """One search as calls within the server's limits, and its answer."""
+    """Splits one search into calls within the server's limits and assembles its answer."""
 
     def __init__(
         self,
@@ -176,13 +176,13 @@ class SearchCalls:
         queries: ArrayLike,
         k: int,
         details: bool,
-        dials: Dict[str, Any],
+        params: Dict[str, Any],
     ) -> None:
         self._index = described.index
-        self._options = to_options(k, details, dials)
+        self._options = to_options(k, details, params)
         self._rows, self.single = _to_rows(queries, described.info)
         wanted = self._options.k
-        most = min(wanted, described.info.n)  # more is refused there
+        most = min(wanted, described.info.n)  # the server rejects more
         self._gathered = _Gathered(len(self._rows), most, details)
         limits = described.limits
         row_bytes = max(1, self._rows.itemsize * self._rows.shape[1])
@@ -196,7 +196,7 @@ class SearchCalls:
         )
 
     def requests(self) -> Iterator[Tuple[int, Any]]:
-        """(number of its first query, message) of each call."""
+        """Yields (number of the first query, message) for each call."""
         if self.single:
             query = pb.Vectors(raw=self._rows.tobytes())
             yield 0, pb.SearchRequest(index=self._index, query=query, options=self._options)
@@ -208,12 +208,12 @@ class SearchCalls:
             )
 
     def take(self, begin: int, response: Any) -> None:
-        """The response to the request of query ``begin`` and those after it."""
+        """Stores the response to the request that starts at query ``begin``."""
         counts = [len(response.ids)] if self.single else response.counts
         self._gathered.take(begin, counts, response)
 
     def answer(self) -> Answer:
-        """Of all responses."""
+        """The answer of all responses."""
         return self._gathered.answer(self.single)
 
 
@@ -221,18 +221,18 @@ class StreamCalls:
     """The messages of one SearchStream."""
 
     def __init__(
-        self, described: Any, k: int, details: bool, in_flight: int, dials: Dict[str, Any]
+        self, described: Any, k: int, details: bool, in_flight: int, params: Dict[str, Any]
     ) -> None:
         if in_flight < 1:
             raise errors.InvalidArgumentError(f"in_flight: expected 1 or more, found {in_flight}")
         self._index = described.index
-        self._options = to_options(k, details, dials)
+        self._options = to_options(k, details, params)
         self._info = described.info
         self._most = min(self._options.k, described.info.n)
         self._details = details
 
     def request(self, number: int, query: ArrayLike) -> Any:
-        """Of the query with that number; the first says what holds on for those after it."""
+        """The message for a query; the first one carries index and options for all."""
         row, single = _to_rows(query, self._info)
         if not single:
             raise errors.InvalidArgumentError(
@@ -245,7 +245,7 @@ class StreamCalls:
         return pb.SearchStreamRequest(id=number, search=search)
 
     def result(self, response: Any) -> Union[Answer, errors.Error]:
-        """What came for the query ``response.id``."""
+        """The answer or error for the query ``response.id``."""
         if response.WhichOneof("result") != "answer":
             return _status.from_failure(response.failure)
         gathered = _Gathered(1, self._most, self._details)
@@ -279,7 +279,7 @@ def _word(field: Any, value: int) -> str:
     return name[len(field.name) + 1 :].lower().replace("_", "-")
 
 
-def _dials(message: Any) -> Dict[str, Any]:
+def _params(message: Any) -> Dict[str, Any]:
     return {
         field.name: _word(field, value) if field.enum_type is not None else value
         for field, value in message.ListFields()
@@ -288,7 +288,7 @@ def _dials(message: Any) -> Dict[str, Any]:
 
 
 def to_info(described: Any) -> Dict[str, Any]:
-    """As ``hmann.info`` has it."""
+    """The metadata, in the form of ``hmann.info``."""
     info = described.info
     told: Dict[str, Any] = {f.name: getattr(info, f.name) for f in info.DESCRIPTOR.fields}
     told["dtype"] = _word(info.DESCRIPTOR.fields_by_name["dtype"], info.dtype)
@@ -307,7 +307,7 @@ def to_info(described: Any) -> Dict[str, Any]:
 
 
 def to_placements(described: Any) -> List[Dict[str, Any]]:
-    """As ``Index.placements`` has them."""
+    """The placements, in the form of ``Index.placements``."""
     return [
         {"structure": x.structure, "tier": x.tier, "bytes": x.bytes, "where": x.where}
         for x in described.placements
@@ -331,10 +331,10 @@ def to_summaries(response: Any) -> List[Dict[str, Any]]:
 
 
 def dtype_of(described: Any) -> "np.dtype[Any]":
-    """Of the index's vectors."""
+    """The dtype of the vectors of the index."""
     return np.dtype(_DTYPES[described.info.dtype])
 
 
 def metric_of(described: Any) -> str:
-    """Of the index."""
+    """The metric of the index."""
     return _METRICS[described.info.metric]

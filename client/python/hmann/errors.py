@@ -1,6 +1,6 @@
-"""The exceptions of hmann: one for each code of the engine, and its message unchanged.
+"""The exceptions of hmann: one per code of the engine, with its message unchanged.
 
-Each of them is an :class:`Error` and, where one fits, a built-in exception too, so that
+Each is an :class:`Error` and, if one fits, also a built-in exception, so that
 ``except FileNotFoundError`` works as well as ``except hmann.NotFoundError``.
 """
 
@@ -30,13 +30,14 @@ __all__ = [
 
 
 class Error(Exception):
-    """Whatever hmann cannot do.
+    """The base class of all errors of hmann.
 
     Attributes:
-        code: the engine's code, as ``"INVALID_ARGUMENT"``.
-        reason: of a server's answer, its reason, as ``"QUEUE_FULL"``; else None.
-        retry_after: of a server's answer, the seconds after which a retry is worth it;
-            else None.
+        code: the code of the engine, such as ``"INVALID_ARGUMENT"``.
+        reason: for an error from a server, its reason, such as ``"QUEUE_FULL"``; otherwise
+            None.
+        retry_after: for an error from a server, the seconds after which a retry is
+            worthwhile; otherwise None.
     """
 
     code: str = "UNKNOWN"
@@ -48,43 +49,43 @@ class Error(Exception):
 
 
 class InvalidArgumentError(Error, ValueError):
-    """A value that cannot be: a shape, a dtype, a range, NaN."""
+    """An invalid value: a shape, a dtype, a range, NaN."""
 
     code = "INVALID_ARGUMENT"
 
 
 class InvalidTypeError(Error, TypeError):
-    """An argument of no kind that is expected, or an option that there is not."""
+    """An argument of an unexpected type, or an unknown option."""
 
     code = "INVALID_ARGUMENT"
 
 
 class NotFoundError(Error, FileNotFoundError):
-    """A file, an index of a server, or a tuned table that is not there."""
+    """A file, an index of a server, or a tuned table does not exist."""
 
     code = "NOT_FOUND"
 
 
 class AlreadyExistsError(Error, FileExistsError):
-    """A file that is there already."""
+    """A file exists already."""
 
     code = "ALREADY_EXISTS"
 
 
 class PermissionDeniedError(Error, PermissionError):
-    """A file that may not be read or written."""
+    """No permission to read or write a file."""
 
     code = "PERMISSION_DENIED"
 
 
 class ResourceExhaustedError(Error, MemoryError):
-    """Not enough memory or disk; or a server that has too much to do."""
+    """Not enough memory or disk, or an overloaded server."""
 
     code = "RESOURCE_EXHAUSTED"
 
 
 class FailedPreconditionError(Error, RuntimeError):
-    """Not in this state: a closed index, one from before a fork, a stale table."""
+    """The wrong state: a closed index, one from before a fork, a stale table."""
 
     code = "FAILED_PRECONDITION"
 
@@ -96,31 +97,31 @@ class OutOfRangeError(Error, ValueError):
 
 
 class UnimplementedError(Error, NotImplementedError):
-    """What hmann does not do."""
+    """An operation that hmann does not support."""
 
     code = "UNIMPLEMENTED"
 
 
 class InternalError(Error, RuntimeError):
-    """A mistake of hmann's own, or of a library below it."""
+    """A bug in hmann or in a library that it uses."""
 
     code = "INTERNAL"
 
 
 class UnavailableError(Error, ConnectionError):
-    """A server that is not there or stops, an index that loads, a device that stalls."""
+    """No server, a server shutting down, an index loading, or a stalled device."""
 
     code = "UNAVAILABLE"
 
 
 class DataLossError(Error, OSError):
-    """A file that is damaged, or a read that failed."""
+    """A damaged file, or a failed read."""
 
     code = "DATA_LOSS"
 
 
 class DeadlineExceededError(Error, TimeoutError):
-    """The time that was given is over."""
+    """The time limit passed."""
 
     code = "DEADLINE_EXCEEDED"
 
@@ -132,13 +133,13 @@ class CancelledError(Error):
 
 
 class UnauthenticatedError(Error, PermissionError):
-    """A server that does not know who asks."""
+    """The server could not authenticate the client."""
 
     code = "UNAUTHENTICATED"
 
 
 class OpenWarning(UserWarning):
-    """What could not be had when an index was opened, and was done without."""
+    """A resource was unavailable when an index was opened; the index works without it."""
 
 
 _BY_CODE: Dict[str, Type[Error]] = {
@@ -163,7 +164,7 @@ _BY_CODE: Dict[str, Type[Error]] = {
 
 
 def from_status(code: str, message: str) -> Error:
-    """The exception of a code of the engine or of gRPC, which has the same names."""
+    """The exception for a code of the engine or of gRPC, which has the same names."""
     error = _BY_CODE.get(code, Error)(message)
     if type(error) is Error:
         error.code = code

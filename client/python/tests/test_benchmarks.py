@@ -42,7 +42,7 @@ class AnnBenchmarksTest(unittest.TestCase):
 
     def algorithm(self, metric):
         constructor = getattr(self.module, self.definition["constructor"])
-        [[build]] = self.definition["run_groups"]["best-first"]["args"]
+        [[build]] = self.definition["run_groups"]["graph"]["args"]
         return constructor(metric, build)
 
     def test_every_setting_of_its_configuration(self):
@@ -50,15 +50,15 @@ class AnnBenchmarksTest(unittest.TestCase):
             with self.subTest(theirs):
                 algorithm = self.algorithm(theirs)
                 algorithm.fit(self.base)
-                truth = hmann.exact_neighbours(self.base, self.queries, K, metric=ours)
+                truth = hmann.exact_neighbors(self.base, self.queries, K, metric=ours)
                 recalls = []
-                [ladder] = self.definition["run_groups"]["best-first"]["query_args"]
-                for dials in ladder:
-                    algorithm.set_query_arguments(dials)
+                [ladder] = self.definition["run_groups"]["graph"]["query_args"]
+                for params in ladder:
+                    algorithm.set_query_arguments(params)
                     singles = np.array([algorithm.query(q, K) for q in self.queries])
                     algorithm.batch_query(self.queries, K)
                     np.testing.assert_array_equal(algorithm.get_batch_results(), singles)
-                    self.assertIn(f"'epsilon': {dials['epsilon']}", str(algorithm))
+                    self.assertIn(f"'epsilon': {params['epsilon']}", str(algorithm))
                     recalls.append(share_found(singles, truth))
                 self.assertEqual({len(set(labels)) for labels in singles}, {K})
                 self.assertEqual(recalls, sorted(recalls))
@@ -90,7 +90,7 @@ class BigAnnBenchmarksTest(unittest.TestCase):
         self.module.DATASETS["sample"] = Sample
         self.definition = yaml.safe_load((folder / "algos.yaml").read_text())["any"]["hmann"]
         self.queries = hmann.read_vectors(QUERIES, COUNT)
-        self.truth = hmann.exact_neighbours(hmann.read_vectors(BASE, ROWS), self.queries, K)
+        self.truth = hmann.exact_neighbors(hmann.read_vectors(BASE, ROWS), self.queries, K)
         scratch = tempfile.TemporaryDirectory(prefix="hmann_python_")
         self.addCleanup(scratch.cleanup)
         self.addCleanup(os.chdir, os.getcwd())
@@ -119,8 +119,8 @@ class BigAnnBenchmarksTest(unittest.TestCase):
     def run_all(self, algorithm, group):
         """Its answers at the last setting."""
         recalls, reads = [], []
-        for dials in json.loads(self.definition["run-groups"][group]["query-args"]):
-            algorithm.set_query_arguments(dials)
+        for params in json.loads(self.definition["run-groups"][group]["query-args"]):
+            algorithm.set_query_arguments(params)
             algorithm.query(self.queries, K)
             self.assertEqual(algorithm.get_results().shape, (COUNT, K))
             recalls.append(share_found(algorithm.get_results(), self.truth))

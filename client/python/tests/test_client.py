@@ -30,20 +30,20 @@ class ClientTest(OpenedCase):
         self.assertEqual((summary["n"], summary["dtype"]), (2000, "uint8"))
 
     def test_answers_are_those_of_the_index(self):
-        for dials in ({}, {"ef_l1": 20, "ef_l0": 30}, {"walk": "best-first", "epsilon": 0.2},
-                      {"walk": "upper"}, {"nprobe": 16, "walk": "quantised"}):  # fmt: skip
-            expected = self.local.search(self.queries, 6, details=True, **dials)
-            found = self.index.search(self.queries, 6, details=True, **dials)  # in 13 requests
+        for params in ({}, {"ef_l1": 20, "ef_l0": 30}, {"mode": "graph", "epsilon": 0.2},
+                      {"mode": "upper"}, {"nprobe": 16, "mode": "quantized"}):  # fmt: skip
+            expected = self.local.search(self.queries, 6, details=True, **params)
+            found = self.index.search(self.queries, 6, details=True, **params)  # in 13 requests
             self.assert_same(found, expected)
             self.assertEqual((found.labels.dtype, found.distances.dtype), (np.int64, np.float32))
-            for name, value in expected.details["dials"].items():
-                self.assertAlmostEqual(found.details["dials"][name], value, 5) if isinstance(
+            for name, value in expected.details["params"].items():
+                self.assertAlmostEqual(found.details["params"][name], value, 5) if isinstance(
                     value, float
-                ) else self.assertEqual(found.details["dials"][name], value)
+                ) else self.assertEqual(found.details["params"][name], value)
             self.assertEqual(found.details["counters"], expected.details["counters"])
             self.assert_same(
-                self.index.search(self.queries[3], 6, **dials),
-                self.local.search(self.queries[3], 6, **dials),
+                self.index.search(self.queries[3], 6, **params),
+                self.local.search(self.queries[3], 6, **params),
             )
         self.assertEqual(self.index.search(self.queries[:0], 6).labels.shape, (0, 6))
         fortran = np.asfortranarray(self.queries)
@@ -81,7 +81,7 @@ class ClientTest(OpenedCase):
         self.assert_raises(no_such, "k: expected a number", search, query, "ten")
         self.assert_raises(no_such, "ef: no such option; there are", search, query, ef=3)
         self.assert_raises(no_such, "latency_us: no such", search, query, latency_us=3)
-        self.assert_raises(bad, "walk: expected one of multi-start", search, query, walk="x")
+        self.assert_raises(bad, "mode: expected one of multi-start", search, query, mode="x")
         self.assert_raises(bad, "ef_l1", search, query, ef_l1=0)
         self.assert_raises(bad, "budget", search, query, budget=-3)
         error = self.assert_raises(

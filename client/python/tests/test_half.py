@@ -14,8 +14,8 @@ class HalfTest(FolderCase):
     def setUpClass(cls):
         super().setUpClass()
         random = np.random.default_rng(7)
-        centres = random.standard_normal((20, 24))
-        points = centres[random.integers(0, 20, 1540)] + 0.3 * random.standard_normal((1540, 24))
+        centers = random.standard_normal((20, 24))
+        points = centers[random.integers(0, 20, 1540)] + 0.3 * random.standard_normal((1540, 24))
         cls.floats = points[:1500].astype(np.float32)
         cls.asked = points[1500:].astype(np.float32)
         cls.half = cls.folder / "half.hmann"
@@ -38,7 +38,7 @@ class HalfTest(FolderCase):
             np.testing.assert_array_equal(own.distances, 0)
 
     def test_answers_are_near_those_of_floats(self):
-        truth = hmann.exact_neighbours(
+        truth = hmann.exact_neighbors(
             self.floats, self.asked, 10, metric="cosine", progress=False
         )
         with hmann.open(self.half) as index:
@@ -95,14 +95,14 @@ class HalfTest(FolderCase):
         floats = hmann.plan(rows=10**6, dim=768, dtype="f32", fast_memory="2GiB")
         self.assertLess(halves["build"]["file_bytes"], 0.7 * floats["build"]["file_bytes"])
 
-    def test_files_and_exact_neighbours(self):
+    def test_files_and_exact_neighbors(self):
         path = self.folder / "halves.f16bin"
         hmann.write_vectors(path, self.floats)
         halves = hmann.read_vectors(path)
         self.assertEqual(halves.dtype, np.float16)
         np.testing.assert_array_equal(halves, self.floats.astype(np.float16))
         exact = [
-            hmann.exact_neighbours(base, queries, 5, progress=False)
+            hmann.exact_neighbors(base, queries, 5, progress=False)
             for base, queries in (
                 (path, self.asked.astype(np.float16)),
                 (halves, self.asked.astype(np.float16).astype(np.float32)),

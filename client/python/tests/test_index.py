@@ -53,7 +53,7 @@ class BuildTest(FolderCase):
         self.assertEqual(list(self.folder.glob("*.tmp*")), [])
 
     def test_labels_of_ones_own(self):
-        out = self.folder / "labelled.hmann"
+        out = self.folder / "labeled.hmann"
         labels = np.arange(2000, dtype=np.int64) * 10**15 + 7
         hmann.build(self.base, out, labels=labels, progress=False)
         with hmann.open(out) as index, hmann.open(self.path) as plain:
@@ -107,7 +107,7 @@ class GetTest(FolderCase):
                 labels = index.search(self.queries[0], 5).labels
                 np.testing.assert_array_equal(index.get(labels), self.base[labels])
 
-    def test_cosine_gives_normalised_floats_and_labels_may_be_ones_own(self):
+    def test_cosine_gives_normalized_floats_and_labels_may_be_ones_own(self):
         vectors = np.random.default_rng(1).standard_normal((500, 24)).astype(np.float32)
         labels = np.arange(500, dtype=np.int64)[::-1] * 10**15 + 7
         out = self.folder / "own.hmann"
@@ -184,10 +184,10 @@ class SearchTest(FolderCase):
             np.testing.assert_array_equal(found.labels, expected.labels[i])
 
     def test_recall(self):
-        truth = hmann.exact_neighbours(self.base, self.queries, 10, progress=False)
+        truth = hmann.exact_neighbors(self.base, self.queries, 10, progress=False)
         self.assertGreater(hmann.recall(self.index.search(self.queries, 10), truth), 0.9)
         wide = self.index.search(self.queries, 10, ef_l1=200, ef_l0=400)
-        narrow = self.index.search(self.queries, 10, walk="upper", ef_l1=10)
+        narrow = self.index.search(self.queries, 10, mode="upper", ef_l1=10)
         self.assertGreater(hmann.recall(wide, truth), 0.98)
         self.assertLess(hmann.recall(narrow, truth), hmann.recall(wide, truth))
 
@@ -203,26 +203,26 @@ class SearchTest(FolderCase):
         self.assert_same(self.index.search([list(map(np.uint8, self.queries[0]))], 4),
                          self.index.search(self.queries[:1], 4))  # fmt: skip
 
-    def test_every_dial_is_taken(self):
-        for walk, dials in {
+    def test_every_param_is_taken(self):
+        for mode, params in {
             "multi-start": {"ef_l1": 8, "ef_l0": 4, "query_threads": 2},
-            "best-first": {"ef_l1": 8, "ef_l0": 40, "epsilon": 0.2, "beam_width": 2},
-            "quantised": {"ef_l1": 8, "ef_l0": 40, "nprobe": 16, "error_bound": 1.5},
+            "graph": {"ef_l1": 8, "ef_l0": 40, "epsilon": 0.2, "beam_width": 2},
+            "quantized": {"ef_l1": 8, "ef_l0": 40, "nprobe": 16, "error_bound": 1.5},
             "upper": {"ef_l1": 40, "prefetch": "off"},
         }.items():
-            ran = self.index.search(self.queries, 5, walk=walk, details=True, **dials).details
-            for name, value in {"walk": walk, "k": 5, **dials}.items():
-                self.assertAlmostEqual(ran["dials"][name], value, 5) if isinstance(
+            ran = self.index.search(self.queries, 5, mode=mode, details=True, **params).details
+            for name, value in {"mode": mode, "k": 5, **params}.items():
+                self.assertAlmostEqual(ran["params"][name], value, 5) if isinstance(
                     value, float
-                ) else self.assertEqual(ran["dials"][name], value)
-            self.assertEqual(self.index.resolve(5, walk=walk, **dials)["dials"], ran["dials"])
+                ) else self.assertEqual(ran["params"][name], value)
+            self.assertEqual(self.index.resolve(5, mode=mode, **params)["params"], ran["params"])
             self.assertGreater(ran["counters"]["distances_fast"], 0)
 
     def test_a_filter_is_a_mask_or_labels(self):
         mask = np.zeros(len(self.base), bool)
         mask[::7] = True
         labels = np.flatnonzero(mask)
-        some = hmann.exact_neighbours(self.base[labels], self.queries, 10, progress=False)
+        some = hmann.exact_neighbors(self.base[labels], self.queries, 10, progress=False)
         truth = hmann.Answer(labels[some.labels], some.distances)
         found = self.index.search(self.queries, 10, filter=mask, details=True)
         self.assertTrue(mask[found.labels].all())
@@ -272,9 +272,9 @@ class SearchTest(FolderCase):
 
     def test_every_tier_gives_the_same(self):
         # All of them: what is left out depends on the tier.
-        dials = {"walk": "quantised", "ef_l1": 20, "ef_l0": 30, "nprobe": 16, "beam_width": 8,
+        params = {"mode": "quantized", "ef_l1": 20, "ef_l0": 30, "nprobe": 16, "beam_width": 8,
                  "error_bound": 1.5, "epsilon": -1}  # fmt: skip
-        expected = self.index.search(self.queries, 10, **dials)
+        expected = self.index.search(self.queries, 10, **params)
         for options in (
             {"slow": "dram"},
             {"slow": "nvme"},
@@ -285,13 +285,13 @@ class SearchTest(FolderCase):
                 warnings.simplefilter("ignore", hmann.OpenWarning)
                 index = hmann.open(self.path, **options)
             with index:
-                self.assert_same(index.search(self.queries, 10, **dials), expected)
+                self.assert_same(index.search(self.queries, 10, **params), expected)
 
 
 class TuneTest(FolderCase):
     def test_tune_then_recall(self):
         with hmann.open(self.path) as index:
-            truth = hmann.exact_neighbours(self.base, self.queries, 10, progress=False)
+            truth = hmann.exact_neighbors(self.base, self.queries, 10, progress=False)
             tuned = index.tune(
                 k=10,
                 recall=0.9,
@@ -305,7 +305,7 @@ class TuneTest(FolderCase):
             self.assertGreater(found.details["predicted"]["recall"], 0.89)
             self.assertGreater(hmann.recall(found, truth), 0.88)
             self.assertEqual(
-                index.resolve(10, recall=0.9)["dials"], found.details["dials"]
+                index.resolve(10, recall=0.9)["params"], found.details["params"]
             )
             self.assert_raises(
                 hmann.OutOfRangeError, "", index.search, self.queries, 10, latency="1ns"

@@ -63,9 +63,9 @@ class BuildInputsTest(FolderCase):
             ({"metric": 2}, hmann.InvalidTypeError, "metric: expected a text"),
             ({"codes": "link"}, hmann.InvalidTypeError, "codes: no such option"),
             ({"promote": 1.5}, hmann.InvalidArgumentError, "promote: expected a share"),
-            ({"colour": 1}, hmann.InvalidTypeError, "colour: no such option; there are rows,"),
+            ({"color": 1}, hmann.InvalidTypeError, "color: no such option; there are rows,"),
             ({"fast_memory": "1 GiB"}, hmann.InvalidArgumentError, "fast_memory"),
-            ({"fast_memory": 1, "promote": 0.1}, hmann.InvalidArgumentError, "promote: not"),
+            ({"fast_memory": 1, "promote": 0.1}, hmann.InvalidArgumentError, "promote: cannot"),
             ({"build_memory": "1GiB", "work": "w"}, hmann.InvalidArgumentError, "vector file"),
             ({"labels": [1, 2]}, hmann.InvalidArgumentError, "labels: 2 found, 2000 expected"),
             ({"labels": np.full(2000, -1)}, hmann.InvalidArgumentError, "found -1 at 0"),
@@ -137,7 +137,7 @@ class SearchInputsTest(FolderCase):
         self.assert_raises(hmann.InvalidTypeError, "k:", search, query, "3")
         self.assert_raises(hmann.InvalidTypeError, "k:", search, query, 2.5)
 
-    def test_dials(self):
+    def test_params(self):
         search = self.index.search
         query = self.queries[0]
         bad, no_such = hmann.InvalidArgumentError, hmann.InvalidTypeError
@@ -145,9 +145,9 @@ class SearchInputsTest(FolderCase):
         self.assert_raises(bad, "ef_l1: expected 1 to", search, query, ef_l1=0)
         self.assert_raises(bad, "ef_l1", search, query, ef_l1=2.5)
         self.assert_raises(no_such, "ef_l1", search, query, ef_l1=[3])
-        self.assert_raises(bad, "walk", search, query, walk="random")
-        self.assert_raises(no_such, "walk: expected a text", search, query, walk=2)
-        self.assert_raises(bad, "nprobe", search, query, walk="best-first", nprobe=3)
+        self.assert_raises(bad, "mode", search, query, mode="random")
+        self.assert_raises(no_such, "mode: expected a text", search, query, mode=2)
+        self.assert_raises(bad, "nprobe", search, query, mode="graph", nprobe=3)
         self.assert_raises(bad, "recall", search, query, recall=0.9, ef_l1=3)
         self.assert_raises(hmann.NotFoundError, "", search, query, latency=0.001)
         self.assert_raises(bad, "recall", search, query, recall=1.5)

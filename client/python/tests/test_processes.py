@@ -41,10 +41,10 @@ class InterruptTest(FolderCase):
         with hmann.open(self.path) as index:
             self.assertEqual(len(index), 2000)
 
-    def test_exact_neighbours_are_interrupted(self):
+    def test_exact_neighbors_are_interrupted(self):
         vectors = np.random.default_rng(1).standard_normal((300_000, 96)).astype(np.float32)
         with self.assertRaises(KeyboardInterrupt):
-            hmann.exact_neighbours(
+            hmann.exact_neighbors(
                 vectors, vectors[:200_000], 10, progress=self.interrupt_at("ground truth")
             )
 
@@ -71,7 +71,7 @@ class InterruptTest(FolderCase):
             timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
             timer.start()
             with self.assertRaises(KeyboardInterrupt):
-                index.search(many, 1, ef_l1=30_000, ef_l0=30_000, walk="best-first", threads=1)
+                index.search(many, 1, ef_l1=30_000, ef_l0=30_000, mode="graph", threads=1)
             timer.join()
 
     def test_another_handler_of_the_user_decides(self):

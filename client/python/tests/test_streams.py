@@ -56,8 +56,8 @@ class StreamTest(OpenedCase):
     def test_what_is_wrong_with_a_stream(self):
         bad = hmann.InvalidArgumentError
 
-        def all_of(*args, **dials):
-            return list(self.index.search_stream(*args, **dials))
+        def all_of(*args, **params):
+            return list(self.index.search_stream(*args, **params))
 
         self.assert_raises(bad, "in_flight", self.index.search_stream, self.queries, in_flight=0)
         self.assert_raises(

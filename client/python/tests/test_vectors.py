@@ -1,4 +1,4 @@
-"""Vector files, exact neighbours, recall."""
+"""Vector files, exact neighbors, recall."""
 
 import unittest
 
@@ -82,7 +82,7 @@ class ExactTest(FolderCase):
             base = random.integers(-50 if dtype != np.uint8 else 0, 100, (400, 12)).astype(dtype)
             queries = base[:30] + dtype(1)
             for metric in ("l2", "ip", "cosine"):
-                found = hmann.exact_neighbours(
+                found = hmann.exact_neighbors(
                     base, queries, 7, metric=metric, threads=2, progress=False
                 )
                 labels, distances = brute_force(base, queries, 7, metric)
@@ -92,12 +92,12 @@ class ExactTest(FolderCase):
 
     def test_of_files(self):
         truth = hmann.read_groundtruth(TRUTH)
-        found = hmann.exact_neighbours(BASE, QUERIES, 20, progress=False)
+        found = hmann.exact_neighbors(BASE, QUERIES, 20, progress=False)
         np.testing.assert_array_equal(found.distances, truth.distances[:, :20])
         self.assertEqual(hmann.recall(found, truth), 1)
 
     def test_what_is_wrong(self):
-        bad, exact = hmann.InvalidArgumentError, hmann.exact_neighbours
+        bad, exact = hmann.InvalidArgumentError, hmann.exact_neighbors
         floats = self.queries.astype(np.float32)
         self.assert_raises(bad, "queries: expected vectors of 128 x u8", exact, self.base, floats)
         self.assert_raises(bad, "k: 0 asked for", exact, self.base, self.queries, 0)

@@ -6,7 +6,7 @@
 
 namespace hmann {
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Returns bytes that differ from place to place and from seed to seed.
 inline std::string Pattern(std::size_t bytes, char seed = 0) {
   std::string text(bytes, '\0');
   for (std::size_t i = 0; i < bytes; ++i)

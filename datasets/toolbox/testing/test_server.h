@@ -11,20 +11,20 @@
 
 namespace hmann {
 
-/// A small HTTP/1.1 server on a free port of 127.0.0.1, one connection after another. It
-/// knows GET, Range (with If-Range), ETag, redirects and how to misbehave. Files may be
-/// virtual: longer than what is held, zeros behind.
+/// A small HTTP/1.1 server on a free port of 127.0.0.1, which serves one connection after
+/// another. It supports GET, Range (with If-Range), ETag, redirects and deliberate
+/// misbehavior. Files may be virtual: longer than their stored content, zeros behind.
 class TestServer {
  public:
   struct File {
     std::string content;
     std::uint64_t total_bytes = 0;  ///< 0: content.size()
     std::string etag = "\"v1\"";    ///< "": none
-    bool ranges = true;             ///< false: sends the whole file whatever is asked
+    bool ranges = true;             ///< false: sends the whole file whatever the request
     std::uint64_t cut_after = 0;    ///< body bytes after which the connection is closed; 0: never
-    int cuts = 0;                   ///< how many answers are cut
-    int unavailable = 0;            ///< how many answers are 503 first
-    std::string redirect = {};      ///< 302 to this path instead
+    int cuts = 0;                   ///< number of answers that are cut
+    int unavailable = 0;            ///< number of first answers that are 503
+    std::string redirect = {};      ///< answers 302 to this path instead
   };
 
   TestServer();
@@ -44,8 +44,8 @@ class TestServer {
  private:
   struct Response {
     std::string head = {};
-    std::uint64_t first = 0;  ///< byte of the file that the body begins with
-    std::uint64_t bytes = 0;  ///< of the body, as far as it is sent
+    std::uint64_t first = 0;  ///< offset in the file at which the body begins
+    std::uint64_t bytes = 0;  ///< bytes of the body to send
     std::string content = {};
   };
 

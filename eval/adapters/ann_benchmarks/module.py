@@ -16,7 +16,7 @@ _METRICS = {"euclidean": "l2", "angular": "cosine"}
 
 
 class Hmann(BaseANN):
-    """An index with all of it in DRAM.
+    """An index that lies entirely in DRAM.
 
     Args:
         metric: 'euclidean' or 'angular'.
@@ -26,7 +26,7 @@ class Hmann(BaseANN):
     def __init__(self, metric, build):
         self._metric = _METRICS[metric]
         self._build = build
-        self._dials = {}
+        self._params = {}
         self._folder = tempfile.TemporaryDirectory(prefix="hmann_")
 
     def fit(self, X):
@@ -37,15 +37,15 @@ class Hmann(BaseANN):
         )
         self._index = hmann.open(path, slow="dram")
 
-    def set_query_arguments(self, dials):
-        """Dials of ``hmann.Index.search``, by name."""
-        self._dials = dials
+    def set_query_arguments(self, params):
+        """Parameters of ``hmann.Index.search``, by name."""
+        self._params = params
 
     def query(self, q, n):
-        return self._index.search(q, n, **self._dials)[0]
+        return self._index.search(q, n, **self._params)[0]
 
     def batch_query(self, X, n):
-        self._found = self._index.search(X, n, **self._dials)[0]
+        self._found = self._index.search(X, n, **self._params)[0]
 
     def get_batch_results(self):
         return self._found
@@ -58,4 +58,4 @@ class Hmann(BaseANN):
         self._folder.cleanup()
 
     def __str__(self):
-        return f"hmann({self._build}, {self._dials})"
+        return f"hmann({self._build}, {self._params})"

@@ -23,14 +23,14 @@ class Hmann(BaseANN):
         metric: 'euclidean', 'angular' or 'ip'.
         options: ``build`` and ``open``, options of ``hmann.build`` and ``hmann.open``.
             Without ``slow``, L0 lies in DRAM. With ``build_memory`` a build keeps its
-            work beside the index, and goes on with it.
+            work next to the index, and can continue it.
     """
 
     def __init__(self, metric, options):
         self._metric = _METRICS[metric]
         self._build = dict(options.get("build", {}))
         self._open = {"slow": "dram", **options.get("open", {})}
-        self._dials = {}
+        self._params = {}
         self._asked = None
 
     def track(self):
@@ -41,7 +41,7 @@ class Hmann(BaseANN):
         folder, name, _ = self.index_files_to_store(dataset)
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, name)
-        # A part of a large file has a name of theirs; ours are told by their suffix.
+        # big-ann-benchmarks names a part of a large file; hmann recognizes files by suffix.
         base = path + _SUFFIXES[numpy.dtype(data.dtype).name]
         if os.path.lexists(base):
             os.remove(base)
@@ -67,21 +67,21 @@ class Hmann(BaseANN):
         name = f"{DATASETS[dataset]().short_name()}-{self._metric}{options}.hmann"
         return os.path.join("data", "indices", self.track(), "hmann"), name, [""]
 
-    def set_query_arguments(self, dials):
-        """``threads``, ``in_flight`` and dials of ``hmann.Index.search``, by name."""
-        self._dials = dials
+    def set_query_arguments(self, params):
+        """``threads``, ``in_flight`` and parameters of ``hmann.Index.search``, by name."""
+        self._params = params
 
     def query(self, X, k):
         self._asked = X, k
-        self.res = self._index.search(X, k, **self._dials).labels
+        self.res = self._index.search(X, k, **self._params).labels
 
     def get_results(self):
         return self.res
 
     def get_additional(self):
-        """Of one more search, whose work is counted."""
+        """Counters of one additional search."""
         queries, k = self._asked
-        counters = self._index.search(queries, k, details=True, **self._dials).details["counters"]
+        counters = self._index.search(queries, k, details=True, **self._params).details["counters"]
         distances = counters["distances_fast"] + counters["distances_slow"]
         return {
             "dist_comps": distances / len(queries),
@@ -92,4 +92,4 @@ class Hmann(BaseANN):
         self._index.close()
 
     def __str__(self):
-        return f"hmann({self._build}, {self._open}, {self._dials})"
+        return f"hmann({self._build}, {self._open}, {self._params})"

@@ -19,7 +19,7 @@
 /// Data for the tests of the estimator.
 namespace hmann {
 
-/// HMANN_SIMD for a scope.
+/// Sets HMANN_SIMD for a scope.
 class ForcedSimd {
  public:
   explicit ForcedSimd(const char* value) {
@@ -34,7 +34,7 @@ class ForcedSimd {
   std::optional<std::string> old_;
 };
 
-/// Vectors with a centroid each, and queries; all as components in floats.
+/// Vectors with a centroid each, and queries; all have float components.
 struct CodeSample {
   DType dtype;
   std::uint32_t dim;
@@ -100,8 +100,8 @@ inline double RandomNormal(std::uint64_t seed, std::uint64_t counter) {
   return sum;
 }
 
-/// Centroids, rows around them, queries around centroids: component = middle + spread *
-/// normal; bytes are rounded and cut.
+/// Centroids, rows around them, and queries around centroids: component = middle + spread
+/// * normal; bytes are rounded and clamped.
 inline CodeSample GenerateSample(DType dtype, std::uint32_t dim, std::size_t n,
                                  std::size_t n_centroids, float middle, float spread) {
   CodeSample sample{dtype, dim, {}, {}, {}, {}};
@@ -140,7 +140,8 @@ inline std::vector<float> ReadU8(const std::string& path, std::uint32_t dim) {
   return floats;
 }
 
-/// The sample of real vectors; centroid: the nearest of every tenth.
+/// The sample of real vectors; every tenth is a centroid, and each row has its nearest
+/// one.
 inline CodeSample RealSample() {
   constexpr std::uint32_t kDim = 128;
   CodeSample sample{DType::kU8, kDim, {}, {}, ReadU8("datasets/sample/query.u8bin", kDim), {}};

@@ -12,7 +12,7 @@ namespace hmann {
 
 namespace {
 
-/// Layers over the first `made` of n rows, without links yet.
+/// Makes layers over the first `made` of n rows, without links yet.
 absl::StatusOr<InsertionGraph> MakeLayers(const InsertionSource& source, NodeId n, NodeId made,
                                           const std::byte* rows, std::size_t stride) {
   std::vector<NodeId> nodes = {n};
@@ -24,7 +24,7 @@ absl::StatusOr<InsertionGraph> MakeLayers(const InsertionSource& source, NodeId 
   return InsertionGraph::Make(nodes, max_degree, rows, stride, source.kernels);
 }
 
-/// The first `count` of `nodes` by degree, ties by number.
+/// Returns the first `count` of `nodes` by degree, ties by number.
 std::vector<NodeId> HighestDegrees(InsertionGraph& graph, NodeId nodes, NodeId count,
                                    ThreadPool& pool) {
   const std::vector<std::uint32_t> degrees =
@@ -41,7 +41,7 @@ std::vector<NodeId> HighestDegrees(InsertionGraph& graph, NodeId nodes, NodeId c
 }  // namespace
 
 absl::StatusOr<InsertionGraph> InsertBottom(const InsertionSource& source, Phases& phases,
-                                            const Job& job) {
+                                            const TaskContext& job) {
   HMANN_ASSIGN_OR_RETURN(
       InsertionGraph graph,
       MakeLayers(source, source.n, source.made, source.rows->rows.data(), source.rows->stride));
@@ -60,7 +60,7 @@ absl::StatusOr<InsertionGraph> InsertBottom(const InsertionSource& source, Phase
 absl::StatusOr<Backbone> MakeBackbone(
     const InsertionSource& source, InsertionGraph& graph,
     const std::function<absl::StatusOr<StoredVectors>(const std::vector<NodeId>&)>& gather,
-    const Job& job) {
+    const TaskContext& job) {
   Backbone made;
   const NodeId count = BackboneOf(source.made, kBackboneOfL0);
   made.nodes = HighestDegrees(graph, source.made, count, job.pool);

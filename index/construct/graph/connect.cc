@@ -9,8 +9,8 @@
 namespace hmann {
 namespace {
 
-/// A tree of paths from the entry over everything that is reachable, kept up to date as
-/// links are added.
+/// A tree of paths from the entry to everything reachable, kept up to date as links are
+/// added.
 class ReachTree {
  public:
   ReachTree(InsertionGraph& graph, NodeId n, NodeId entry) : graph_(graph), parent_(n, kNoNode) {
@@ -20,8 +20,8 @@ class ReachTree {
 
   bool Reachable(NodeId node) const { return parent_[node] != kNoNode; }
 
-  /// Adds the link from -> node if `from` has room or a link that is not of the tree;
-  /// returns whether it did.
+  /// Adds the link from -> node if `from` has room, or a link outside the tree. Returns
+  /// whether it did.
   bool TryLink(NodeId from, NodeId node) {
     const std::uint32_t most = graph_.max_degree(0);
     NodeId* links = graph_.Links(0, from);
@@ -51,8 +51,8 @@ class ReachTree {
     }
   }
 
-  /// Lists and parents lie anywhere: the list of a node is fetched some nodes before it
-  /// is read, and the parents of those in it a few before.
+  /// Lists and parents are scattered in memory. So the list of a node is prefetched some
+  /// nodes before it is read, and the parents of its members a few nodes before.
   void PrefetchAhead(std::size_t i) const {
     constexpr std::size_t kLists = 16, kParents = 4;
     const std::uint32_t most = graph_.max_degree(0);
@@ -82,13 +82,13 @@ ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uin
   LayerSearcher searcher(view, elsewhere == nullptr ? own : *elsewhere);
   for (NodeId v = 0; v < n; ++v) {
     if (tree.Reachable(v)) continue;
-    // All that a search from the entry finds is reachable.
+    // Everything that a search from the entry finds is reachable.
     const Beam& found = searcher.Run(searcher.Query(v), entry, ef);
     bool linked = false;
     for (std::uint32_t i = 0; i < found.size() && !linked; ++i)
       linked = tree.TryLink(found.id(i), v);
-    // Every found node's links are all needed by the tree: any reachable node that can
-    // spare one will do.
+    // The tree needs all links of every found node. Any reachable node that can spare a
+    // link will do.
     for (NodeId from = 0; from < n && !linked; ++from)
       linked = tree.Reachable(from) && tree.TryLink(from, v);
     HMANN_CHECK(linked);

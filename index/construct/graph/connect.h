@@ -14,15 +14,15 @@ struct ConnectReport {
 };
 
 /// Makes every one of the first n nodes of the bottom layer reachable from `entry` along
-/// out-links. A node that is not gets a link from the nearest reachable node (found by a
-/// beam search of width `ef`) that has room, or that can spare a link which no shortest
-/// path tree from the entry needs. Deterministic.
-/// `elsewhere`: the vectors of a graph that has none of its own.
+/// out-links. An unreachable node gets a link from the nearest reachable node (found by a
+/// beam search of width `ef`) that has room for it. A full list qualifies if it can spare
+/// a link that no shortest path tree from the entry needs. Deterministic. `elsewhere`:
+/// the vectors of a graph that has none of its own.
 ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uint32_t ef,
                          const NodeVectors* elsewhere = nullptr);
 
-/// Whether every one of the first n nodes can be reached, found in sweeps over the nodes
-/// in their order: for links that lie in a file. Deterministic.
+/// Returns whether every one of the first n nodes can be reached. It sweeps over the
+/// nodes in their order, which suits links that lie in a file. Deterministic.
 bool AllReachable(InsertionGraph& graph, NodeId n, NodeId entry);
 
 }  // namespace hmann

@@ -17,7 +17,7 @@ std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::ui
   pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t v = begin; v < end; ++v) {
       const NodeId* const own = list(static_cast<NodeId>(v));
-      // The neighbours' lists lie anywhere: fetch those of the next node while this one's
+      // The neighbors' lists are scattered: prefetch the next node's while this node's
       // are read.
       if (v + 1 < n) {
         const NodeId* const next = list(static_cast<NodeId>(v + 1));

@@ -16,13 +16,13 @@ namespace hmann {
 std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree,
                                           ThreadPool& pool);
 
-/// The nodes in order of promotion: by degree, descending, ties by row ascending.
+/// The nodes in order of promotion: by degree, descending; ties by row, ascending.
 /// `row_of[v]`: row of node v in the base file.
 std::vector<NodeId> RankNodes(const std::vector<std::uint32_t>& degrees,
                               const std::vector<std::uint32_t>& row_of);
 
-/// Puts distinct nodes into the order of their rows. Rows are numbers below
-/// row_of.size(). Linear in that, as RankNodes is.
+/// Sorts distinct nodes by their rows. Rows are numbers below row_of.size(). Linear in
+/// that size, as RankNodes is.
 void SortByRow(std::span<NodeId> nodes, const std::vector<std::uint32_t>& row_of);
 
 }  // namespace hmann

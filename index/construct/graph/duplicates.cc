@@ -14,7 +14,7 @@ DuplicateGroups GroupEqual(std::vector<HashedRow> hashed,
   DuplicateGroups found;
   found.unique.reserve(n);
   std::vector<std::vector<std::uint32_t>>
-      same_hash;  // groups of equal vectors under one hash: more than one only in a collision
+      same_hash;  // groups under one hash; more than one only after a collision
   for (std::size_t begin = 0; begin < n;) {
     std::size_t end = begin;
     same_hash.clear();

@@ -10,11 +10,11 @@ namespace hmann {
 namespace {
 
 constexpr NodeId kMaxBatch = 4096;
-constexpr NodeId kBatchShare = 64;  ///< a batch is at most 1/64 of the nodes that are there
+constexpr NodeId kBatchShare = 64;  ///< a batch is at most 1/64 of the inserted nodes
 
-/// The search for one node's neighbours, a step at a time: each step fetches what the
-/// next one reads.
-class NeighbourSearch {
+/// Searches for one node's neighbors step by step. Each step prefetches what the next one
+/// reads.
+class NeighborSearch {
  public:
   void Open(const InsertionGraph& graph, NodeId node, std::uint32_t width) {
     graph_ = &graph;
@@ -26,7 +26,8 @@ class NeighbourSearch {
     OpenLayer(graph.layers() - 1, 0);
   }
 
-  /// Returns whether beam() holds what layer() has to offer; then NextLayer goes on.
+  /// Returns whether beam() holds all that layer() has to offer. Then NextLayer
+  /// continues.
   bool Step() {
     NullLayerCounters none;
     if (!search_.Step(view_, query_, scratch_, none)) return false;
@@ -41,8 +42,8 @@ class NeighbourSearch {
       done_ = true;
       return false;
     }
-    // All that was found here opens the next layer: what was visited may be met again
-    // there through other links.
+    // Everything found here opens the next layer. Visited nodes may be met again there
+    // through other links.
     scratch_.visited.Clear();
     for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i)
       scratch_.visited.Insert(scratch_.beam.id(i));
@@ -79,16 +80,16 @@ class NeighbourSearch {
   bool done_ = true;
 };
 
-/// Nodes that one thread inserts at once, so that it computes for one while memory is on
-/// its way for the others.
+/// Nodes that one thread inserts at once. It computes for one while memory for the others
+/// is in flight.
 constexpr std::size_t kNodesInFlight = 4;
 
-/// What one thread needs while it inserts.
+/// The scratch of one thread while it inserts.
 struct InsertScratch {
-  NeighbourSearch searches[kNodesInFlight];
+  NeighborSearch searches[kNodesInFlight];
   std::vector<Candidate> candidates;
   std::vector<NodeId> selected;
-  NeighbourSelector selector;
+  NeighborSelector selector;
 };
 
 class Inserter {
@@ -109,19 +110,19 @@ class Inserter {
 
  private:
   /// Finds and sets the links of nodes [next, last). No link leads to a node of the batch
-  /// yet, so that all of it search the graph as it was.
+  /// yet, so all of them search the graph as it was.
   void LinkNodes(NodeId next, NodeId last, int thread) {
     InsertScratch& scratch = scratch_[static_cast<std::size_t>(thread)];
-    const auto open_next = [&](NeighbourSearch& search) {
+    const auto open_next = [&](NeighborSearch& search) {
       while (next < last && options_.left_out != nullptr && (*options_.left_out)[next]) ++next;
       if (next == last) return false;
       search.Open(graph_, next++, options_.ef_construction);
       return true;
     };
     std::size_t busy = 0;
-    for (NeighbourSearch& search : scratch.searches) busy += open_next(search) ? 1 : 0;
+    for (NeighborSearch& search : scratch.searches) busy += open_next(search) ? 1 : 0;
     while (busy > 0) {
-      for (NeighbourSearch& search : scratch.searches) {
+      for (NeighborSearch& search : scratch.searches) {
         if (search.Done() || !search.Step()) continue;
         SelectLinks(search, scratch, thread);
         if (!search.NextLayer() && !open_next(search)) --busy;
@@ -129,7 +130,7 @@ class Inserter {
     }
   }
 
-  void SelectLinks(const NeighbourSearch& search, InsertScratch& scratch, int thread) {
+  void SelectLinks(const NeighborSearch& search, InsertScratch& scratch, int thread) {
     const NodeId node = search.node();
     const std::uint32_t layer = search.layer();
     scratch.candidates.clear();
@@ -153,7 +154,7 @@ class Inserter {
 }  // namespace
 
 absl::Status InsertNodes(InsertionGraph& graph, NodeId count, const InsertOptions& options,
-                         const Job& job) {
+                         const TaskContext& job) {
   Inserter inserter(graph, options, job.pool);
   job.progress.Advance(1);  // node 0 stands alone
   for (NodeId begin = 1; begin < count;) {

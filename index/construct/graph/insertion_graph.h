@@ -10,11 +10,10 @@
 
 namespace hmann {
 
-/// Layers under construction: node i of the order of insertion is row i, and layer j
-/// holds the first nodes[j] nodes, so that the nodes of the upper layers are the first to
-/// be inserted and a level is a function of the place in the order. Phase 1 uses it with
-/// a random order and L0 at the bottom, phase 2 with the order of rank and L1 at the
-/// bottom.
+/// Layers under construction. Node i of the insertion order is row i, and layer j holds
+/// the first nodes[j] nodes. So the nodes of the upper layers are inserted first, and the
+/// position in the order determines the level. Phase 1 uses a random order with L0 at the
+/// bottom, phase 2 the order of rank with L1 at the bottom.
 class InsertionGraph {
  public:
   /// `rows` (nodes[0] stored vectors at row_stride) and `kernels` must outlive the graph.
@@ -23,8 +22,8 @@ class InsertionGraph {
                                              const std::byte* rows, std::size_t row_stride,
                                              const Kernels& kernels);
 
-  /// One layer, whose lists are finished: `links` holds max_degree for each of `nodes`
-  /// nodes.
+  /// Makes one layer from finished lists: `links` holds max_degree links for each of
+  /// `nodes` nodes.
   static InsertionGraph Over(Buffer links, NodeId nodes, std::uint32_t max_degree,
                              const std::byte* rows, std::size_t row_stride, const Kernels& kernels);
 
@@ -37,7 +36,7 @@ class InsertionGraph {
     return reinterpret_cast<NodeId*>(links_[layer].data()) +
            static_cast<std::size_t>(node) * max_degree_[layer];
   }
-  /// Buffer::AdviseRandom of all lists.
+  /// Calls Buffer::AdviseRandom for all lists.
   void AdviseRandom(bool random) const {
     for (const Buffer& links : links_) links.AdviseRandom(random);
   }

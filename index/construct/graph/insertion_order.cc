@@ -8,8 +8,8 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint64_t kOrderSeed =
-    0x6f72646572;  ///< keeps the stream of this order apart from others of the same seed
+/// Separates this order's stream from others of the same seed.
+constexpr std::uint64_t kOrderSeed = 0x6f72646572;
 
 }  // namespace
 

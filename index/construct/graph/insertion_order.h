@@ -8,22 +8,21 @@
 
 namespace hmann {
 
-/// Which row of the base file is which node of L0 while it is built.
+/// Maps the nodes of L0 under construction to rows of the base file.
 struct InsertionOrder {
   std::vector<std::uint32_t> row_of;  ///< [node]
-  NodeId inserted = 0;  ///< nodes 0 .. inserted - 1 are inserted; the others hang below one of them
-  std::vector<std::vector<NodeId>>
-      equal;  ///< nodes with equal vectors, first the one that is inserted
+  NodeId inserted = 0;  ///< nodes [0, inserted) are inserted; the others are their copies
+  std::vector<std::vector<NodeId>> equal;  ///< nodes with equal vectors; the first one is inserted
 };
 
-/// Firsts in random order, so that a sorted base file makes no difference; their copies
-/// behind them.
+/// Puts the first node of each group in random order, so that a sorted base file makes no
+/// difference, and their copies behind them.
 InsertionOrder RandomOrder(DuplicateGroups duplicates, NodeId n, std::uint64_t seed);
 
-/// Unique vectors in the order places[node] of duplicates.unique.
+/// Puts unique vectors in the order places[node] of duplicates.unique.
 InsertionOrder OrderOf(DuplicateGroups duplicates, NodeId n,
                        const std::vector<std::uint32_t>& places);
-/// That of a finished graph: its rows as they are, all of them in it.
+/// The order of a finished graph: its rows as they are, all of them inserted.
 InsertionOrder OrderOfRows(DuplicateGroups duplicates, NodeId n);
 
 }  // namespace hmann

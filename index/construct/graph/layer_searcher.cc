@@ -35,7 +35,7 @@ const Beam& LayerSearcher::Run(const std::byte* query, NodeId entry, std::uint32
     batch.size = scratch_.visited.InsertNew(layer_.Links(beam.PopNext()), layer_.max_degree,
                                             layer_.nodes, batch.ids.data());
     for (std::uint32_t i = 0; i < batch.size; ++i) batch.rows[i] = Take(batch.ids[i], i);
-    ScoreNeighbours(layer_, query, scratch_, counters);
+    ScoreNeighbors(layer_, query, scratch_, counters);
   }
   return beam;
 }

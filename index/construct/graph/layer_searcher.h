@@ -7,16 +7,16 @@
 
 namespace hmann {
 
-/// Searches a layer whose vectors may lie elsewhere: then those that a step compares are
-/// copied first, which is for few searches. One per thread.
+/// Searches a layer whose vectors may lie elsewhere. Then it copies the vectors that a
+/// step compares first, which suits few searches. Use one per thread.
 class LayerSearcher {
  public:
-  /// `vectors`: of the layer, whose own rows are not read. Both must outlive it.
+  /// `vectors`: those of the layer, whose own rows are not read. Both must outlive this.
   LayerSearcher(const LayerView& layer, const NodeVectors& vectors);
 
   /// The vector of a node; valid until the next call.
   const std::byte* Query(NodeId node) { return Take(node, layer_.max_degree); }
-  /// As OpenBeam and SearchLayer, whose beam is left.
+  /// Like OpenBeam and SearchLayer. Returns the final beam.
   const Beam& Run(const std::byte* query, NodeId entry, std::uint32_t width);
   LayerScratch& scratch() { return scratch_; }
 
@@ -25,7 +25,7 @@ class LayerSearcher {
 
   LayerView layer_;
   const NodeVectors& vectors_;
-  std::vector<std::byte> places_;  ///< those of a step, and the query
+  std::vector<std::byte> places_;  ///< vectors of a step, and the query
   LayerScratch scratch_;
 };
 

@@ -13,11 +13,11 @@
 namespace hmann {
 namespace {
 
-/// Of NormTellsMore: rows that are asked for, and rows that may be answers.
+/// For NormTellsMore: the number of queries, and of rows that may be answers.
 constexpr std::size_t kQueries = 256, kSample = 50000;
 constexpr std::size_t kAnswers = 10;
 
-/// `count` of n, evenly.
+/// Picks `count` of n, evenly spaced.
 std::vector<NodeId> Evenly(std::size_t n, std::size_t count) {
   std::vector<NodeId> nodes(std::min(n, count));
   for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -31,7 +31,8 @@ absl::StatusOr<Kernels> LiftedKernels(const Kernels& inner_product) {
   return ChooseKernels(inner_product.dtype, Metric::kL2, inner_product.dim + 1);
 }
 
-void LiftRows(const Kernels& inner_product, std::size_t n, const Job& job, StoredVectors& rows) {
+void LiftRows(const Kernels& inner_product, std::size_t n, const TaskContext& job,
+              StoredVectors& rows) {
   std::vector<double> norms(n);
   job.pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
     std::vector<float> row(inner_product.dim);
@@ -47,7 +48,7 @@ void LiftRows(const Kernels& inner_product, std::size_t n, const Job& job, Store
       const auto lack = static_cast<float>(std::sqrt(largest - norms[i]));
       std::byte* place = rows.rows.data() + i * rows.stride + inner_product.row_bytes;
       if (inner_product.dtype == DType::kF16) {
-        // What halves do not hold only makes worse links: of norms beyond 65504.
+        // Where halves cannot hold it (norms beyond 65504), links only become worse.
         const Half half = Half::Nearest(std::min(lack, kLargestHalf));
         std::memcpy(place, &half, sizeof(half));
       } else {
@@ -58,7 +59,8 @@ void LiftRows(const Kernels& inner_product, std::size_t n, const Job& job, Store
 }
 
 absl::StatusOr<bool> NormTellsMore(const Kernels& inner_product, const NodeVectors& rows,
-                                   const std::vector<NodeId>& ranked, NodeId n1, const Job& job) {
+                                   const std::vector<NodeId>& ranked, NodeId n1,
+                                   const TaskContext& job) {
   const std::size_t n = ranked.size();
   if (n1 == 0) return false;
   std::vector<NodeId> by_norm = ranked;
@@ -68,13 +70,14 @@ absl::StatusOr<bool> NormTellsMore(const Kernels& inner_product, const NodeVecto
   const std::vector<NodeId> sample = Evenly(n, kSample), queries = Evenly(n, kQueries);
   HMANN_ASSIGN_OR_RETURN(const StoredVectors of_sample, rows.Gather(sample, job.pool));
   HMANN_ASSIGN_OR_RETURN(const StoredVectors of_queries, rows.Gather(queries, job.pool));
-  std::vector<std::array<std::size_t, 2>> held(queries.size());  // by norm, by degree
+  // [query]: answers held by norm, by degree
+  std::vector<std::array<std::size_t, 2>> held(queries.size());
   job.pool.ParallelFor(queries.size(), 1, [&](std::size_t begin, std::size_t end, int) {
     std::vector<std::pair<DistanceKey, NodeId>> answers;
     for (std::size_t q = begin; q < end; ++q) {
       answers.clear();
       for (std::size_t i = 0; i < sample.size(); ++i) {
-        // Not itself, which a query seldom is of the base.
+        // Skips the row itself; a real query is seldom a row of the base.
         if (sample[i] == queries[q]) continue;
         answers.emplace_back(
             inner_product.one(of_queries.Row(q), of_sample.Row(i), inner_product.dim), sample[i]);
@@ -95,7 +98,7 @@ absl::StatusOr<bool> NormTellsMore(const Kernels& inner_product, const NodeVecto
 
 void RankByNorm(const Kernels& inner_product, const NodeVectors& rows,
                 std::vector<NodeId>& ranked) {
-  // What a row lacks of the largest norm: the smaller, the larger its own.
+  // The extra component of a row: the smaller it is, the larger the norm.
   std::vector<float> lacks(ranked.size());
   std::vector<std::byte> place(rows.stride);
   for (NodeId node = 0; node < lacks.size(); ++node) {

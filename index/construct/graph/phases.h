@@ -13,7 +13,7 @@
 
 namespace hmann {
 
-/// CPU time of the process so far, and of the workers it has waited for.
+/// CPU time so far of this process and of the workers it has waited for.
 inline double ProcessCpuSeconds() {
   rusage workers{};
   getrusage(RUSAGE_CHILDREN, &workers);
@@ -24,7 +24,7 @@ inline double ProcessCpuSeconds() {
          seconds(workers.ru_stime);
 }
 
-/// The phases of a build: shown as they run, timed for the report.
+/// The phases of a build. It shows them as they run and times them for the report.
 class Phases {
  public:
   /// Both must outlive it.
@@ -40,7 +40,7 @@ class Phases {
     most_ = std::max(most_, peak);
     times_.push_back({phase, progress_.Finish(), ProcessCpuSeconds() - cpu_begin_, peak});
   }
-  /// Anonymous memory that this process and its workers were seen to take.
+  /// Records the anonymous memory that this process and its workers were seen to take.
   void NoteAnonymous(std::uint64_t bytes) { noted_ = std::max(noted_, bytes); }
   /// Most anonymous memory so far, in and between phases.
   std::uint64_t peak_anonymous_bytes() { return most_ = std::max(most_, memory_.TakePeak()); }

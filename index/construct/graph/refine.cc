@@ -12,17 +12,17 @@ namespace hmann {
 namespace {
 
 constexpr NodeId kBatch = 8192;
-constexpr std::size_t kMostCandidates = 96;  ///< of a node, the nearest
-constexpr std::uint32_t kMostAsked = 16;     ///< neighbours whose lists are read, the nearest
-constexpr NodeId kAhead =
-    3;  ///< nodes between the prefetch of their neighbours' lists and their use
+constexpr std::size_t kMostCandidates = 96;  ///< nearest candidates of a node
+constexpr std::uint32_t kMostAsked = 16;     ///< nearest neighbors whose lists are read
+/// Nodes between the prefetch of their neighbors' lists and their use.
+constexpr NodeId kAhead = 3;
 
 struct RefineScratch {
   VisitedSet met;
   RowBatch batch;
   std::vector<Candidate> candidates;
   std::vector<NodeId> selected;
-  NeighbourSelector selector;
+  NeighborSelector selector;
 };
 
 class Refiner {
@@ -87,7 +87,7 @@ class Refiner {
     for (const NodeId target : scratch.selected) reverse_.Add(0, target, node, thread);
   }
 
-  /// The batch's ids become candidates of `node`.
+  /// Turns the batch's ids into candidates of `node`.
   static void Score(const LayerView& view, NodeId node, RefineScratch& scratch) {
     RowBatch& batch = scratch.batch;
     for (std::uint32_t i = 0; i < batch.size; ++i) {
@@ -109,7 +109,7 @@ class Refiner {
 
 }  // namespace
 
-absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const Job& job) {
+absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const TaskContext& job) {
   Refiner refiner(graph, alpha, job.pool);
   for (NodeId begin = 0; begin < count;) {
     HMANN_RETURN_IF_ERROR(job.CheckCancelled());

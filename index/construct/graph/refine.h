@@ -7,10 +7,10 @@
 namespace hmann {
 
 /// Chooses the links of the first `count` nodes of the bottom layer anew, out of their
-/// neighbours and the neighbours of these: who was inserted early meets who came later,
-/// at a fraction of what a second insertion would cost. Nodes are taken in batches like
-/// those of InsertNodes, so that the graph does not depend on the number of threads.
-/// alpha: see NeighbourSelector. Errors: CANCELLED.
-absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const Job& job);
+/// neighbors and the neighbors of these. Nodes inserted early meet later ones that way,
+/// at a fraction of the cost of a second insertion. Nodes go in batches like those of
+/// InsertNodes, so the graph does not depend on the number of threads. alpha: see
+/// NeighborSelector. Errors: CANCELLED.
+absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const TaskContext& job);
 
 }  // namespace hmann

@@ -28,8 +28,8 @@ void ReverseLinks::ApplyShard(std::size_t slot, Scratch& scratch) {
   }
   std::sort(all.begin(), all.end());
   const auto layer = static_cast<std::uint32_t>(slot / kShards);
-  // The strict rule leaves room by itself; the relaxed one fills a list, and a full one
-  // would be chosen anew for every link to come.
+  // The strict rule leaves room by itself. The relaxed rule fills a list, and a full list
+  // would be chosen anew for every new link.
   const float alpha = layer == 0 ? alpha_ : 1;
   const std::uint32_t most = graph_.max_degree(layer), chosen = alpha > 1 ? most - most / 12 : most;
   for (std::size_t begin = 0; begin < all.size();) {

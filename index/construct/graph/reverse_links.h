@@ -10,14 +10,14 @@
 
 namespace hmann {
 
-/// Adds links to finished lists; keeps its scratch, one per thread.
+/// Adds links to finished lists. Keeps its scratch; use one per thread.
 class LinkMerger {
  public:
-  /// Appends to `target`'s list those of `sources`, which are distinct, that are not in
-  /// it. A list that would overflow is chosen anew, at most `most` links of it.
+  /// Appends those of `sources`, which are distinct, that `target`'s list lacks. If a
+  /// list would overflow, at most `most` links of it are chosen anew.
   void Add(InsertionGraph& graph, std::uint32_t layer, NodeId target,
            std::span<const NodeId> sources, float alpha, std::uint32_t most);
-  /// The same of a list that lies elsewhere, with its room; `view` has the vectors.
+  /// The same for a list that lies elsewhere, with its room. `view` has the vectors.
   void AddTo(std::span<NodeId> links, const LayerView& view, NodeId target,
              std::span<const NodeId> sources, float alpha, std::uint32_t most);
 
@@ -25,31 +25,32 @@ class LinkMerger {
   std::vector<NodeId> sought_, selected_;
   RowBatch batch_;
   std::vector<Candidate> candidates_;
-  NeighbourSelector selector_;
+  NeighborSelector selector_;
 };
 
-/// Adds the links of the bottom layer of `from`, of its first `count` nodes, to that of
-/// `to`, where node i is nodes[i]. Lists that would overflow are chosen anew.
+/// Adds the bottom-layer links of the first `count` nodes of `from` to the bottom layer
+/// of `to`. Node i of `from` is nodes[i] there. Lists that would overflow are chosen
+/// anew.
 void MergeLinks(InsertionGraph& from, NodeId count, const std::vector<NodeId>& nodes, float alpha,
                 InsertionGraph& to, ThreadPool& pool);
 
-/// The way back of links that were chosen: target -> source for every source -> target.
-/// Threads collect them, and Apply puts them into the targets' lists in an order that no
-/// thread has a part in.
+/// Collects the reverse of chosen links: target -> source for every source -> target.
+/// Threads add them, and Apply puts them into the targets' lists in an order that does
+/// not depend on threads.
 class ReverseLinks {
  public:
-  /// alpha: for lists of the bottom layer that overflow; see NeighbourSelector.
+  /// alpha: for lists of the bottom layer that overflow; see NeighborSelector.
   ReverseLinks(InsertionGraph& graph, float alpha, ThreadPool& pool);
 
-  /// `thread` is that of the loop of `pool` which runs.
+  /// `thread`: the number that the running loop of `pool` gave to the calling thread.
   void Add(std::uint32_t layer, NodeId target, NodeId source, int thread) {
     scratch_[static_cast<std::size_t>(thread)].links[layer * kShards + target % kShards].push_back(
         Pack(target, source));
   }
 
-  /// Appends what was collected to the lists of the lowest `layers` layers, target by
-  /// target, sources in order of id. A list that would overflow is chosen anew. Nothing
-  /// was collected for the layers above.
+  /// Appends the collected links to the lists of the lowest `layers` layers, target by
+  /// target, sources in order of id. A list that would overflow is chosen anew. No links
+  /// may have been collected for the layers above.
   void Apply(std::uint32_t layers);
 
  private:

@@ -18,7 +18,7 @@ constexpr std::uint32_t kWidth = 64;
 SelfRecall CheckSelfRecall(
     const LayerView& bottom, const NodeVectors& vectors,
     const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
-    std::uint64_t seed, const Job& job) {
+    std::uint64_t seed, const TaskContext& job) {
   const Kernels& kernels = *bottom.kernels;
   SelfRecall recall;
   recall.sample = std::min<std::uint64_t>(kSelfRecallSample, bottom.nodes);

@@ -9,8 +9,8 @@
 
 namespace hmann {
 
-/// How many of a sample of its own vectors a graph finds when it looks for them (ties
-/// count).
+/// Counts how many of a sample of its own vectors a graph finds when it searches for them
+/// (ties count).
 struct SelfRecall {
   std::uint64_t sample = 0, found = 0;
   double share() const { return static_cast<double>(found) / static_cast<double>(sample); }
@@ -18,12 +18,12 @@ struct SelfRecall {
 
 constexpr std::uint64_t kSelfRecallSample = 1000;
 
-/// Searches L0 for vectors of `bottom`, which are `vectors`, drawn with `seed`, each from
-/// the node `entry(query)`, with a beam of moderate width. `entry` gets scratch of its
-/// own thread and is called from several.
+/// Searches L0 for vectors of `bottom`, which `vectors` holds, drawn with `seed`. Each
+/// search starts at the node `entry(query)` and has a beam of moderate width. `entry`
+/// gets scratch of the calling thread; several threads call it.
 SelfRecall CheckSelfRecall(
     const LayerView& bottom, const NodeVectors& vectors,
     const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
-    std::uint64_t seed, const Job& job);
+    std::uint64_t seed, const TaskContext& job);
 
 }  // namespace hmann

@@ -9,16 +9,17 @@
 namespace hmann {
 
 absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
-                                          const Job& job) {
+                                          const TaskContext& job) {
   return LoadVectors(file, kernels, 0, file.n(), job);
 }
 
 absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
-                                          std::uint64_t first, std::uint64_t last, const Job& job) {
+                                          std::uint64_t first, std::uint64_t last,
+                                          const TaskContext& job) {
   StoredVectors vectors;
   vectors.stride = RowStride(kernels);
   HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate((last - first) * vectors.stride));
-  // The error of the first bad row, whatever the threads do.
+  // Reports the error of the first bad row, whatever the threads do.
   std::mutex mutex;
   absl::Status error;
   std::atomic<std::uint64_t> error_row{last - first};

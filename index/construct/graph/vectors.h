@@ -12,14 +12,14 @@
 
 namespace hmann {
 
-/// Stored vectors at one stride, as the kernels want them.
+/// Stored vectors at one stride, as the kernels require.
 struct StoredVectors {
   Buffer rows;
   std::size_t stride = 0;
   const std::byte* Row(std::size_t i) const { return rows.data() + i * stride; }
 };
 
-/// Whether links are made in one dimension more (lift.h), for which rows have room then.
+/// Whether links are made in one more dimension (lift.h). Rows have room for it then.
 inline bool Lifts(DType dtype, Metric metric) {
   return IsFloat(dtype) && metric == Metric::kInnerProduct;
 }
@@ -32,13 +32,14 @@ inline std::size_t RowStride(const Kernels& kernels) {
   return RowStride(kernels.row_bytes, kernels.dtype, kernels.metric);
 }
 
-/// Encodes every vector of the file in parallel, into the type of `kernels`. Errors:
+/// Encodes every vector of the file into the type of `kernels`, in parallel. Errors:
 /// INVALID_ARGUMENT naming file and row (those of EncodeRow), RESOURCE_EXHAUSTED,
 /// CANCELLED.
 absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
-                                          const Job& job);
-/// Rows [first, last) alone.
+                                          const TaskContext& job);
+/// The same for rows [first, last) only.
 absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels& kernels,
-                                          std::uint64_t first, std::uint64_t last, const Job& job);
+                                          std::uint64_t first, std::uint64_t last,
+                                          const TaskContext& job);
 
 }  // namespace hmann

@@ -16,13 +16,13 @@ namespace hmann {
 /// thread-safe: keeps scratch.
 class StoredVectorCheck {
  public:
-  /// stored: type of the stored components. kU8 goes with a u8 base only and is compared
-  /// byte by byte.
+  /// `stored`: type of the stored components. kU8 requires a u8 base and is compared byte
+  /// by byte.
   StoredVectorCheck(const VectorFile& base, Metric metric, DType stored)
       : base_(base), metric_(metric), stored_(stored) {}
 
-  /// `offset`: of `vector` in the file. Errors: INVALID_ARGUMENT naming row and component
-  /// (also for a zero vector under cosine).
+  /// `offset`: position of `vector` in the file. Errors: INVALID_ARGUMENT naming row and
+  /// component (also for a zero vector under cosine).
   absl::Status Check(const ImportReader& reader, std::uint64_t row, const std::byte* vector,
                      std::uint64_t offset);
 
@@ -32,16 +32,16 @@ class StoredVectorCheck {
   const VectorFile& base_;
   Metric metric_;
   DType stored_;
-  std::vector<float> expected_;  ///< the base's row as it should stand in the file
+  std::vector<float> expected_;  ///< the base's row as the file should hold it
 };
 
-/// The links of `node`, in the ids of the file, which stand at `offset`: below n, no
-/// self-link, no duplicate. Errors: DATA_LOSS.
+/// Checks the links of `node`, as ids of the file at `offset`: below n, no self-link, no
+/// duplicate. Errors: DATA_LOSS.
 absl::Status CheckLinks(const ImportReader& reader, std::uint64_t offset, NodeId node,
                         std::span<const NodeId> links, NodeId n);
 
-/// Parameters that hmann can take over: M and efConstruction as written at their offsets.
-/// Errors: INVALID_ARGUMENT.
+/// Check that hmann can take over M and efConstruction, read at their offsets. Errors:
+/// INVALID_ARGUMENT.
 absl::Status CheckM(const ImportReader& reader, std::uint64_t offset, std::uint64_t m);
 absl::Status CheckEfConstruction(const ImportReader& reader, std::uint64_t offset,
                                  std::uint64_t ef_construction);

@@ -16,18 +16,18 @@ namespace {
 
 // write_index writes an IndexHNSWFlat, packed, as: "IHNf", index header, graph, then its
 // storage: "IxF2" (L2), "IxFI" (inner product) or "IxFl" (either), index header, the
-// vectors. Arrays ("vectors" of C++) have their u64 count before them.
+// vectors. Arrays ("vectors" of C++) are preceded by their u64 count.
 constexpr std::int32_t kInnerProductMetric = 0;
 constexpr std::int32_t kL2Metric = 1;
 
-/// The arrays of the graph, where they lie in the file. A node's lists of all its levels,
-/// level 0 first, are neighbours[offsets[i], offsets[i + 1]); a list shorter than its
-/// room ends with -1.
+/// The arrays of the graph, as they lie in the file. A node's lists of all its levels,
+/// level 0 first, are neighbors[offsets[i], offsets[i + 1]). A list shorter than its room
+/// ends with -1.
 struct Graph {
-  ItemRun widths;      ///< i32; widths[l] = room for the lists of levels below l
-  ItemRun levels;      ///< i32 per node: number of levels it is on
-  ItemRun offsets;     ///< u64, one more than nodes
-  ItemRun neighbours;  ///< i32
+  ItemRun widths;     ///< i32; widths[l] = room for the lists of levels below l
+  ItemRun levels;     ///< i32 per node: the number of its levels
+  ItemRun offsets;    ///< u64, one more than nodes
+  ItemRun neighbors;  ///< i32
   GraphParameters parameters;
 };
 
@@ -67,7 +67,7 @@ absl::Status CheckMetric(const ImportReader& reader, std::uint64_t at, std::int3
   return reader.Mismatch(at, "metric", expected, found);
 }
 
-/// i32 dim, i64 n, two i64 without meaning, u8 trained, i32 metric.
+/// Reads i32 dim, i64 n, two i64 without meaning, u8 trained, i32 metric.
 absl::Status ReadIndexHeader(ImportReader& reader, const VectorFile& base, Metric metric) {
   std::uint64_t at = reader.offset();
   HMANN_ASSIGN_OR_RETURN(const auto dim, reader.Read<std::int32_t>("dimension"));
@@ -85,7 +85,7 @@ absl::Status ReadIndexHeader(ImportReader& reader, const VectorFile& base, Metri
   return CheckMetric(reader, at, recorded, metric);
 }
 
-/// Level 0 must have room for 2M links, M being the room of a level above.
+/// Level 0 must have room for 2M links, where M is the room of a level above.
 absl::StatusOr<std::uint32_t> ReadM(const ImportReader& reader, const ItemRun& widths) {
   if (widths.count < 2)
     return reader.Corrupt(widths.offset, "count of widths of levels", "at least 2", widths.count);
@@ -110,7 +110,7 @@ absl::StatusOr<std::uint32_t> ReadM(const ImportReader& reader, const ItemRun& w
   return width0 / 2;
 }
 
-/// All that stands before the storage.
+/// Reads everything before the storage.
 absl::StatusOr<Graph> ReadGraph(ImportReader& reader, const VectorFile& base, Metric metric) {
   HMANN_RETURN_IF_ERROR(ReadFourcc(reader, {"IHNf"}, "type of the index (IndexHNSWFlat)"));
   HMANN_RETURN_IF_ERROR(ReadIndexHeader(reader, base, metric));
@@ -120,9 +120,9 @@ absl::StatusOr<Graph> ReadGraph(ImportReader& reader, const VectorFile& base, Me
   HMANN_ASSIGN_OR_RETURN(graph.widths, TakeArray(reader, sizeof(std::int32_t), "widths of levels"));
   HMANN_ASSIGN_OR_RETURN(graph.parameters.m, ReadM(reader, graph.widths));
   HMANN_ASSIGN_OR_RETURN(graph.levels, TakeArrayOf(reader, n, sizeof(std::int32_t), "levels"));
-  HMANN_ASSIGN_OR_RETURN(
-      graph.offsets, TakeArrayOf(reader, n + 1, sizeof(std::uint64_t), "offsets of neighbours"));
-  HMANN_ASSIGN_OR_RETURN(graph.neighbours, TakeArray(reader, sizeof(NodeId), "neighbours"));
+  HMANN_ASSIGN_OR_RETURN(graph.offsets,
+                         TakeArrayOf(reader, n + 1, sizeof(std::uint64_t), "offsets of neighbors"));
+  HMANN_ASSIGN_OR_RETURN(graph.neighbors, TakeArray(reader, sizeof(NodeId), "neighbors"));
   std::uint64_t at = reader.offset();
   HMANN_ASSIGN_OR_RETURN(const auto entry_point, reader.Read<std::uint32_t>("entry point"));
   if (entry_point >= n)
@@ -141,15 +141,15 @@ absl::StatusOr<Graph> ReadGraph(ImportReader& reader, const VectorFile& base, Me
   return graph;
 }
 
-/// Every node's room must be that of its levels and follow the node before: afterwards
-/// offsets may be trusted.
+/// Every node's room must match its levels and follow that of the node before. After this
+/// check offsets can be trusted.
 absl::Status CheckOffsets(const ImportReader& reader, const Graph& graph) {
   std::uint64_t expected = 0;
   for (std::uint64_t i = 0; i < graph.offsets.count; ++i) {
     const std::uint64_t at = graph.offsets.offset + i * sizeof(std::uint64_t);
     const auto found = graph.offsets.Get<std::uint64_t>(i);
     if (found != expected)
-      return reader.Corrupt(at, absl::StrCat("offset of the neighbours of node ", i), expected,
+      return reader.Corrupt(at, absl::StrCat("offset of the neighbors of node ", i), expected,
                             found);
     if (i == graph.levels.count) break;
     const auto level = graph.levels.Get<std::int32_t>(i);
@@ -160,20 +160,20 @@ absl::Status CheckOffsets(const ImportReader& reader, const Graph& graph) {
     }
     expected += static_cast<std::uint64_t>(graph.widths.Get<std::int32_t>(level));
   }
-  if (expected == graph.neighbours.count) return absl::OkStatus();
-  return reader.Corrupt(graph.neighbours.offset - sizeof(std::uint64_t), "count of neighbours",
-                        expected, graph.neighbours.count);
+  if (expected == graph.neighbors.count) return absl::OkStatus();
+  return reader.Corrupt(graph.neighbors.offset - sizeof(std::uint64_t), "count of neighbors",
+                        expected, graph.neighbors.count);
 }
 
 /// Reads the level-0 list of `node` into `links`, checked.
 absl::Status ReadLinks(const ImportReader& reader, const Graph& graph, NodeId node,
                        std::vector<NodeId>* links) {
   const auto first = graph.offsets.Get<std::uint64_t>(node);
-  const std::uint64_t at = graph.neighbours.offset + first * sizeof(NodeId);
+  const std::uint64_t at = graph.neighbors.offset + first * sizeof(NodeId);
   links->clear();
   bool ended = false;
   for (std::uint32_t i = 0; i < 2 * graph.parameters.m; ++i) {
-    const auto link = graph.neighbours.Get<NodeId>(first + i);
+    const auto link = graph.neighbors.Get<NodeId>(first + i);
     if (link == kNoNode) {
       ended = true;
     } else if (ended) {

@@ -9,10 +9,10 @@
 
 namespace hmann {
 
-/// Takes level 0 of an IndexHNSWFlat that Faiss's write_index wrote (1.7.3, "IHNf" over
+/// Imports level 0 of an IndexHNSWFlat that Faiss's write_index wrote (1.7.3, "IHNf" over
 /// flat storage). Vector i must be row i of `base`: equal in value, or under cosine the
-/// row divided by its norm within 1e-5 a component. The metric that the file records must
-/// be `metric`; for cosine inner product or L2, which rank unit vectors alike.
+/// row divided by its norm, within 1e-5 per component. The metric in the file must be
+/// `metric`. For cosine it may be inner product or L2, which rank unit vectors alike.
 ///
 /// Errors: as open(2); INVALID_ARGUMENT for a foreign file, or one of other vectors,
 /// count, dimension or metric; DATA_LOSS for a truncated or corrupt one. Each names file,
@@ -20,7 +20,8 @@ namespace hmann {
 absl::StatusOr<ImportedGraph> ImportFaiss(const std::string& path, const VectorFile& base,
                                           Metric metric);
 
-/// What its headers say; no node is read. Errors: those of ImportFaiss.
+/// Returns what the file's headers say, without reading any node. Errors: those of
+/// ImportFaiss.
 absl::StatusOr<GraphParameters> ReadFaissParameters(const std::string& path, const VectorFile& base,
                                                     Metric metric);
 

@@ -8,7 +8,7 @@
 
 namespace hmann {
 
-/// What a finished HNSW graph was made with.
+/// Parameters that a finished HNSW graph was built with.
 struct GraphParameters {
   std::uint32_t m = 0;                ///< M, 2 to 512
   std::uint32_t ef_construction = 0;  ///< as recorded; 1 to 100000
@@ -20,9 +20,9 @@ struct ImportedGraph {
   NodeId n = 0;
   GraphParameters parameters;
   std::uint32_t max_degree = 0;  ///< 2M
-  /// n x max_degree links, by row of the base file: each list is packed to the front and
-  /// filled up with kNoNode; in range, no self-link, no duplicate. The build goes on in
-  /// this very memory.
+  /// n x max_degree links, by row of the base file. Each list is packed to the front and
+  /// padded with kNoNode; links are in range, without self-links or duplicates. The build
+  /// continues in this very memory.
   Buffer links;
 
   NodeId* Links(std::uint64_t row) {

@@ -12,7 +12,7 @@ namespace hmann {
 namespace {
 
 // saveIndex writes, packed: a header, `count` elements of level 0, then for each element
-// u32 bytes and its lists of the levels above. An element: u16 link count, u8 marks, u8
+// u32 bytes and its lists of the levels above. An element is u16 link count, u8 marks, u8
 // zero, u32 links[2M], the vector, u64 label.
 constexpr std::uint64_t kLinkHeaderBytes = 4;
 constexpr std::uint64_t kMarksAt = 2;
@@ -51,7 +51,8 @@ absl::Status ExpectU64(const ImportReader& reader, const std::byte* header, std:
   return found == expected ? absl::OkStatus() : reader.Mismatch(at, what, expected, found);
 }
 
-/// The type of the stored components, which the file tells by the size of a vector alone.
+/// Returns the type of the stored components. Only the size of a vector in the file tells
+/// it.
 absl::StatusOr<DType> StoredType(const ImportReader& reader, std::uint64_t vector_at,
                                  std::uint64_t label_at, const VectorFile& base, Metric metric) {
   if (label_at < vector_at)
@@ -112,8 +113,7 @@ absl::StatusOr<Header> ReadHeader(ImportReader& reader, const VectorFile& base, 
   return header;
 }
 
-/// Passes over the levels above 0, whose lists are not taken: proves that the file is
-/// whole.
+/// Skips the levels above 0, whose lists are ignored. This proves that the file is whole.
 absl::Status SkipUpperLevels(ImportReader& reader, const Header& header) {
   const std::uint64_t level_bytes = kLinkHeaderBytes + header.parameters.m * sizeof(NodeId);
   for (NodeId i = 0; i < header.count; ++i) {
@@ -131,8 +131,8 @@ absl::Status SkipUpperLevels(ImportReader& reader, const Header& header) {
   return reader.ExpectEnd();
 }
 
-/// The base's row of every element: its label. Checks that labels are a permutation of
-/// the rows.
+/// Returns every element's row of the base, which is its label. Checks that labels are a
+/// permutation of the rows.
 absl::StatusOr<std::vector<NodeId>> ReadRows(const ImportReader& reader, const Header& header,
                                              const ItemRun& elements) {
   std::vector<NodeId> rows(header.count);

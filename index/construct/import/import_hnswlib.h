@@ -9,11 +9,12 @@
 
 namespace hmann {
 
-/// Takes level 0 of an index that hnswlib's saveIndex wrote (0.6.2, x86-64). Its labels
-/// must be the rows of `base`, its vectors theirs: as floats (for u8 and i8 bases equal
-/// in value), or as bytes for a u8 base under L2 (L2SpaceI); under cosine, base rows
-/// divided by their norm, as hnswlib's users store them, within 1e-5 a component. The
-/// file does not record the distance that built it: l2 against ip is the caller's word.
+/// Imports level 0 of an index that hnswlib's saveIndex wrote (0.6.2, x86-64). Its labels
+/// must be the rows of `base`, and its vectors must be theirs. They may be floats (equal
+/// in value for u8 and i8 bases), or bytes for a u8 base under L2 (L2SpaceI). Under
+/// cosine they are base rows divided by their norm, as hnswlib's users store them, within
+/// 1e-5 per component. The file does not record the distance that built it, so the caller
+/// vouches for l2 or ip.
 ///
 /// Errors: as open(2); INVALID_ARGUMENT for a foreign file, or one of other vectors,
 /// count, dimension or with deleted elements; DATA_LOSS for a truncated or corrupt one.
@@ -21,7 +22,8 @@ namespace hmann {
 absl::StatusOr<ImportedGraph> ImportHnswlib(const std::string& path, const VectorFile& base,
                                             Metric metric);
 
-/// What its header says, and nothing else is read. Errors: those of ImportHnswlib.
+/// Returns what the file's header says and reads nothing else. Errors: those of
+/// ImportHnswlib.
 absl::StatusOr<GraphParameters> ReadHnswlibParameters(const std::string& path,
                                                       const VectorFile& base, Metric metric);
 

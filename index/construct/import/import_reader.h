@@ -17,7 +17,7 @@ namespace hmann {
 static_assert(std::endian::native == std::endian::little,
               "foreign indexes are little-endian and mapped as they are");
 
-/// A T at any address.
+/// Loads a T from any address, aligned or not.
 template <typename T>
 T LoadAs(const std::byte* from) {
   T value;
@@ -25,7 +25,7 @@ T LoadAs(const std::byte* from) {
   return value;
 }
 
-/// A run of items inside the mapped file, at its place there.
+/// A run of consecutive items in the mapped file.
 struct ItemRun {
   const std::byte* data = nullptr;
   std::uint64_t offset = 0;  ///< in the file
@@ -44,7 +44,7 @@ class ImportReader {
 
   std::uint64_t offset() const { return offset_; }
 
-  /// Errors: DATA_LOSS when the file ends before.
+  /// Errors: DATA_LOSS if the file ends too early.
   template <typename T>
   absl::StatusOr<T> Read(const char* what) {
     absl::StatusOr<ItemRun> run = Take(1, sizeof(T), what);
@@ -52,8 +52,8 @@ class ImportReader {
     return run->Get<T>(0);
   }
 
-  /// The next count * item_bytes bytes, item_bytes > 0; no size overflows. Errors:
-  /// DATA_LOSS when the file ends before.
+  /// Takes the next count * item_bytes bytes, item_bytes > 0. No size overflows. Errors:
+  /// DATA_LOSS if the file ends too early.
   absl::StatusOr<ItemRun> Take(std::uint64_t count, std::uint64_t item_bytes, const char* what) {
     const std::uint64_t left = file_.bytes().size() - offset_;
     if (count > left / item_bytes) {
@@ -65,7 +65,7 @@ class ImportReader {
     return run;
   }
 
-  /// Errors: DATA_LOSS when bytes are left.
+  /// Errors: DATA_LOSS if bytes are left.
   absl::Status ExpectEnd() const {
     if (offset_ == file_.bytes().size()) return absl::OkStatus();
     return Corrupt(offset_, "size", absl::StrCat("the end of the file"),
@@ -78,7 +78,7 @@ class ImportReader {
     return DataLoss(Message(offset, what, expected, found));
   }
 
-  /// INVALID_ARGUMENT: the file may be sound, but it is not the one that was asked for.
+  /// INVALID_ARGUMENT: the file may be sound, but it is not the requested one.
   absl::Status Mismatch(std::uint64_t offset, const std::string& what,
                         const absl::AlphaNum& expected, const absl::AlphaNum& found) const {
     return InvalidArgument(Message(offset, what, expected, found));

@@ -17,7 +17,7 @@ struct Nearest {
   NodeId first = kNoNode, second = kNoNode;
 };
 
-/// Nodes of `upper`[0] in the order of the hierarchy above them: rank[id].
+/// Ranks the nodes of `upper`[0] by the hierarchy above them: rank[id].
 std::vector<std::uint32_t> HierarchyOrder(const std::vector<LayerView>& upper, ThreadPool& pool) {
   std::vector<std::uint32_t> rank(upper.back().nodes);
   std::iota(rank.begin(), rank.end(), 0u);
@@ -50,8 +50,8 @@ std::vector<std::uint32_t> HierarchyOrder(const std::vector<LayerView>& upper, T
   return rank;
 }
 
-/// The two promoted nodes nearest to a stored vector, by a search of L1, so wide, that
-/// begins at `start`, or comes down from the top when that is empty.
+/// Finds the two promoted nodes nearest to a stored vector by a search of L1 with beam
+/// `width`. The search begins at `start`, or descends from the top if that is empty.
 Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper,
                       std::uint32_t width, std::vector<NodeId>& start, LayerScratch& own) {
   const LayerView& l1 = upper[0];
@@ -76,14 +76,14 @@ Nearest FindCentroids(const std::byte* row, const std::vector<LayerView>& upper,
   Nearest nearest;
   nearest.first = own.beam.id(0);
   if (own.beam.size() > 1) nearest.second = own.beam.id(1);
-  // A piece of L1 that is one node alone knows no second.
+  // A piece of L1 that consists of one node has no second.
   if (nearest.second == kNoNode) nearest.second = nearest.first == 0 ? l1.nodes - 1 : 0;
   return nearest;
 }
 
-/// found: the centroids of the nodes of some steps, [step - steps.first].
+/// Finds the centroids of the nodes of some steps: found[step - steps.first].
 void FindAll(const CellSources& sources, const std::vector<LayerView>& upper, NodeRange steps,
-             const Job& job, std::vector<Nearest>& found) {
+             const TaskContext& job, std::vector<Nearest>& found) {
   std::vector<LayerScratch> scratch(static_cast<std::size_t>(job.pool.threads()));
   std::vector<std::vector<NodeId>> starts(scratch.size());
   job.pool.ParallelFor(
@@ -95,7 +95,7 @@ void FindAll(const CellSources& sources, const std::vector<LayerView>& upper, No
           const std::size_t i = sources.place(steps.first + step);
           if (i == CellSources::kNoPlace) continue;
           start.clear();
-          sources.neighbours(i, start);
+          sources.neighbors(i, start);
           found[step] = FindCentroids(sources.row(i), upper, sources.width, start, own);
         }
         job.progress.Advance(end - begin);
@@ -112,10 +112,10 @@ absl::StatusOr<CellAssignment> AssignCells(const CellSources& sources,
     return InvalidArgument("replicas: expected 1 or 2, at most the ", l1.nodes,
                            " promoted nodes; found ", replicas);
   }
-  const Job& job = stages.job();
+  const TaskContext& job = stages.job();
   if (!stages.HasAll("cells", sources.steps)) stages.Undo("cells");
   HMANN_RETURN_IF_ERROR(stages.ForRanges(
-      "cells", "cells", sources.steps, [&](NodeRange range, ArtefactWriter& writer) {
+      "cells", "cells", sources.steps, [&](NodeRange range, ArtifactWriter& writer) {
         const auto find = [&](NodeRange part) {
           return ForParts(part, [&](NodeRange few) {
             std::vector<Nearest> found(few.size());

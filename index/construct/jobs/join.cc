@@ -8,7 +8,7 @@ namespace hmann {
 namespace {
 
 constexpr std::size_t kSide = 64;    ///< rows of a square of distances
-constexpr std::uint32_t kHits = 64;  ///< that wait for a merge
+constexpr std::uint32_t kHits = 64;  ///< entries that wait for a merge
 
 }  // namespace
 
@@ -56,8 +56,9 @@ void LeafJoin::Compare(std::size_t from, std::size_t to, std::size_t begin, std:
   }
 }
 
-/// Bit j: member begin + j, which i was not compared with before, is near enough for its
-/// own list or that of i. Few are, so that this is written for vector instructions.
+/// Bit j is set if member begin + j is near enough for its own list or that of i. Member
+/// i was not compared with it before. Few are near enough, so the loop is written for
+/// vector instructions.
 std::uint64_t LeafJoin::NearOnes(const DistanceKey* keys, std::size_t i, std::size_t begin,
                                  std::size_t end) const {
   const DistanceKey* bounds = bounds_.data() + begin;
@@ -71,7 +72,7 @@ std::uint64_t LeafJoin::NearOnes(const DistanceKey* keys, std::size_t i, std::si
   for (std::size_t word = 0; word < kSide / 8; ++word) {
     std::uint64_t bytes;
     std::memcpy(&bytes, flags + 8 * word, 8);
-    // The product gathers the lowest bit of each byte in the highest.
+    // The product gathers the lowest bit of each byte in the highest byte.
     near |= (bytes * 0x0102040810204080u >> 56) << (8 * word);
   }
   const std::size_t first = i >= begin && i < end ? i + 1 - begin : 0, last = end - begin;

@@ -10,26 +10,26 @@
 
 namespace hmann {
 
-/// Compares the members of a leaf, as one thread does it: those that `nearest` holds with
-/// each other and with the others. What a member was found to be near waits in a buffer
-/// of its own, so that lists are locked and merged seldom.
+/// Compares the members of a leaf on one thread. Members that `nearest` holds are
+/// compared with each other and with the others. The nearest found for a member wait in
+/// its own buffer, so that lists are locked and merged seldom.
 class LeafJoin {
  public:
-  /// `row`: stored vector of a member. All must outlive it.
+  /// `row`: returns the stored vector of a member. All must outlive this.
   LeafJoin(std::function<const std::byte*(NodeId)> row, const Kernels& kernels,
            NearestLists& nearest)
       : row_(std::move(row)), kernels_(kernels), nearest_(nearest) {}
 
-  /// `members` ascend.
+  /// `members` must ascend.
   void Run(std::span<const NodeId> members);
 
  private:
   using Entry = NearestLists::Entry;
 
-  /// Compares those that have lists with members [from, to), of which all have some, or
-  /// none.
+  /// Compares members that have lists with members [from, to). Either all of the latter
+  /// have lists, or none.
   void CompareStrips(std::size_t from, std::size_t to);
-  /// Members [from, to), which have lists, with [begin, end).
+  /// Compares members [from, to), which have lists, with members [begin, end).
   void Compare(std::size_t from, std::size_t to, std::size_t begin, std::size_t end);
   std::uint64_t NearOnes(const DistanceKey* keys, std::size_t i, std::size_t begin,
                          std::size_t end) const;

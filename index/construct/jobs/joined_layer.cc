@@ -18,11 +18,11 @@
 namespace hmann {
 namespace {
 
-/// Who is in which group: members of groups [first, last), one behind the other.
+/// The members of groups [first, last), one group behind the other.
 struct GroupMembers {
   NodeRange groups{0, 0};
   std::vector<std::size_t> ends;  ///< [group - first]
-  std::vector<NodeId> members;    ///< places in the nodes that are loaded
+  std::vector<NodeId> members;    ///< places in the loaded nodes
 
   /// `near`: the groups of each node, `fan` of them.
   GroupMembers(NodeRange of, const std::uint32_t* near, std::uint32_t fan,
@@ -50,10 +50,10 @@ struct GroupMembers {
   }
 };
 
-/// Writes a list for each node that has one: its nearest, to `lists` those that others
-/// read, to `rest` what is left.
-absl::Status WriteLists(const NearestLists& nearest, ThreadPool& pool, ArtefactWriter& lists,
-                        ArtefactWriter& rest) {
+/// Writes a list for each node that has one. The entries that other nodes read go to
+/// `lists`, the remaining ones to `rest`.
+absl::Status WriteLists(const NearestLists& nearest, ThreadPool& pool, ArtifactWriter& lists,
+                        ArtifactWriter& rest) {
   const std::uint32_t length = nearest.length(), first = NodeLinker::AnsweredOf(length);
   const std::uint64_t nodes = nearest.nodes().size();
   HMANN_RETURN_IF_ERROR(lists.Expect(nodes * first * sizeof(NodeId)));
@@ -91,16 +91,16 @@ bool JoinedLayer::HasAllLeaves() const {
   return true;
 }
 
-bool JoinedLayer::Has(const char* artefact, const LayerStage* reader) const {
-  const std::string_view name = artefact;
+bool JoinedLayer::Has(const char* artifact, const LayerStage* reader) const {
+  const std::string_view name = artifact;
   if (name == "leaves") return HasAllLeaves();
   if (name == "hubs") {
-    // They can be made again of all that they were made of.
+    // The links can be made again if all their sources are there.
     return stages_.HasAll("back", count()) || (stages_.work().Has(stages_.Name("hubs-nodes")) &&
                                                stages_.work().Has(stages_.Name("hubs-links")));
   }
   const bool by_range = reader != nullptr && reader->by_range && reader->reads[1] == name;
-  return stages_.HasAll(artefact, count(), by_range ? reader->name : "");
+  return stages_.HasAll(artifact, count(), by_range ? reader->name : "");
 }
 
 void JoinedLayer::CheckWhatIsThere() {
@@ -157,7 +157,7 @@ absl::Status JoinedLayer::MakeLead() {
           stages_.job().progress.Advance(end - begin);
         });
   };
-  return stages_.ForRanges("lead", "lead", count(), [&](NodeRange range, ArtefactWriter& writer) {
+  return stages_.ForRanges("lead", "lead", count(), [&](NodeRange range, ArtifactWriter& writer) {
     HMANN_RETURN_IF_ERROR(
         writer.Expect(std::uint64_t{range.size()} * fan_ * sizeof(std::uint32_t)));
     return ForParts(range, [&](NodeRange part) {
@@ -178,7 +178,7 @@ absl::StatusOr<std::vector<std::uint32_t>> JoinedLayer::Order() {
     for (NodeId i = 0; i < count(); ++i) first[i] = nearest[std::size_t{i} * fan_];
     std::vector<std::size_t> ends;
     Gather(first, 1, groups_, &order, &ends);
-    HMANN_ASSIGN_OR_RETURN(ArtefactWriter writer, stages_.work().Create(stages_.Name("order")));
+    HMANN_ASSIGN_OR_RETURN(ArtifactWriter writer, stages_.work().Create(stages_.Name("order")));
     HMANN_RETURN_IF_ERROR(writer.Append(std::span<const std::uint32_t>(order)));
     HMANN_RETURN_IF_ERROR(writer.Commit());
     return order;
@@ -192,7 +192,7 @@ absl::Status JoinedLayer::MakeNear() {
   HMANN_ASSIGN_OR_RETURN(const Buffer lead, stages_.Map("lead", count()));
   const std::size_t bytes = fan_ * sizeof(std::uint32_t);
   return stages_.ForRanges(
-      "leaders by node", "near", count(), [&](NodeRange range, ArtefactWriter& writer) {
+      "leaders by node", "near", count(), [&](NodeRange range, ArtifactWriter& writer) {
         HMANN_RETURN_IF_ERROR(writer.Expect(range.size() * bytes));
         return ForParts(range, [&](NodeRange part) {
           std::vector<std::pair<std::uint32_t, NodeId>> moves;
@@ -275,7 +275,7 @@ absl::Status JoinedLayer::MakeLeaves() {
     return found * sizeof(NodeId);
   };
   const auto make = [&](std::size_t job) {
-    absl::StatusOr<ArtefactWriter> writer = stages_.work().Create(stages_.Name("leaves", job));
+    absl::StatusOr<ArtifactWriter> writer = stages_.work().Create(stages_.Name("leaves", job));
     if (!writer.ok()) return writer.status();
     const auto split = [&](NodeRange groups) {
       const std::vector<NodeId> nodes = loader.nodes().Nodes();
@@ -300,8 +300,8 @@ absl::Status JoinedLayer::MakeLeaves() {
 absl::Status JoinedLayer::SplitGroups(NodeRange groups, std::span<const NodeId> nodes,
                                       const PartLoader& loader,
                                       const std::function<std::span<const NodeId>(NodeId)>& members,
-                                      ArtefactWriter& writer) const {
-  // Some at a time: what they leave is written in the order of groups.
+                                      ArtifactWriter& writer) const {
+  // Takes some at a time: their output is written in the order of groups.
   constexpr NodeId kAtOnce = 256;
   const NodeId range = stages_.Ranges(count())[0].size();
   for (NodeId first = groups.first; first < groups.last; first += kAtOnce) {
@@ -332,19 +332,20 @@ absl::Status JoinedLayer::JoinAll() {
   const std::uint64_t of_list = list_length() * (sizeof(NearestLists::Entry) + sizeof(NodeId));
   HMANN_ASSIGN_OR_RETURN(const StoredLeaves leaves,
                          StoredLeaves::Map(stages_, LeafJobs(groups_).size(), count()));
-  // Lists of a range, or of what of it fits into a half; the rest is for vectors: all of
-  // them, once, or those of some groups at a time, again for every range.
+  // Half of the room is for lists of a range, or of the part of it that fits. The rest is
+  // for vectors: all of them, loaded once, or those of some groups at a time, loaded
+  // again for every range.
   constexpr std::uint64_t kFew = 4096;
   const std::uint64_t fit = source_.room / 2 / of_list / kFew * kFew;
   const auto size = static_cast<NodeId>(
       std::min<std::uint64_t>(stages_.Ranges(count())[0].size(), std::max(fit, kFew)));
   const std::uint64_t room = source_.room - std::min(source_.room, size * of_list);
   const bool whole = count() * PartLoader::BytesOf(vectors_) <= room;
-  NodeRange loaded{0, 0};  // for these
+  NodeRange loaded{0, 0};  // nodes that the loader was filled for
   PartLoader loader(vectors_, room, {.few = 1, .at_first = groups_}, stages_.job());
   return stages_.ForRanges(
       {.phase = "join", .stage = "lists", .n = count(), .beside = "rest"},
-      [&](NodeRange range, ArtefactWriter& lists, ArtefactWriter& rest) {
+      [&](NodeRange range, ArtifactWriter& lists, ArtifactWriter& rest) {
         for (NodeRange part = range; part.first < range.last; part.first = part.last) {
           part.last = part.first + std::min(size, range.last - part.first);
           const NodeRange wanted{part.first, whole ? stages_.RunEnd(count()) : part.last};
@@ -365,7 +366,7 @@ absl::Status JoinedLayer::JoinAll() {
 absl::Status JoinedLayer::JoinPart(const StoredLeaves& leaves, NodeRange wanted, PartLoader& loader,
                                    NearestLists& nearest) const {
   ThreadPool& pool = stages_.job().pool;
-  absl::Status read;  // of what `collect` has read
+  absl::Status read;  // error of what `collect` has read
   const auto collect = [&](NodeRange groups, NodeSubset* nodes) {
     if (nodes == nullptr) return std::uint64_t{0};
     read = leaves.ForEach(groups, wanted, pool, [&](std::span<const NodeId> members, int) {

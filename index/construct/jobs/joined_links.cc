@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLinkedPerStep = 256;
 
-/// Chooses links out of lists of the nearest.
+/// Chooses links out of the lists of nearest nodes.
 class ListLinker {
  public:
   ListLinker(StoredLists& lists, const PartLoader& loader, const Kernels& kernels, float alpha,
@@ -27,8 +27,9 @@ class ListLinker {
         scratch_(static_cast<std::size_t>(pool.threads()),
                  Scratch{NodeLinker(lists.length(), alpha), {}, {}, {}}) {}
 
-  /// All whose vectors Choose reads for the nodes of `part`; lists that it asks for are
-  /// copied, for the file to be read forwards. Returns the bytes of these.
+  /// Collects all nodes whose vectors Choose reads for the nodes of `part`. Lists that it
+  /// needs are copied, so that the file is read forwards. Returns the bytes of the
+  /// copies.
   std::uint64_t Collect(NodeRange part, NodeSubset& loaded) {
     asked_.Clear();
     pool_.ParallelFor(part.size(), kLinkedPerStep, [&](std::size_t begin, std::size_t end, int) {
@@ -53,7 +54,8 @@ class ListLinker {
     return answers_.size() * sizeof(NodeId);
   }
 
-  /// Once what was collected is loaded: the answers by number among it.
+  /// Renumbers the answers by the loaded nodes. Call it when the collected nodes are
+  /// loaded.
   void Number() {
     if (std::exchange(loads_, loader_.loads()) == loader_.loads()) return;
     pool_.ParallelFor(answers_.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
@@ -63,7 +65,7 @@ class ListLinker {
     });
   }
 
-  /// The links of `node`; valid until the thread's next call. After Number.
+  /// Chooses the links of `node`; valid until the thread's next call. Call after Number.
   std::span<const NodeId> Choose(NodeId node, std::span<const NodeId> nodes, const LayerView& view,
                                  int thread) {
     Scratch& own = scratch_[static_cast<std::size_t>(thread)];
@@ -105,11 +107,11 @@ class ListLinker {
   ThreadPool& pool_;
   NodeSubset asked_;
   std::vector<NodeId> answers_;  ///< [asked]: kAnswered each
-  std::uint64_t loads_ = 0;      ///< of which they are
+  std::uint64_t loads_ = 0;      ///< load count that answers_ belong to
   std::vector<Scratch> scratch_;
 };
 
-/// Links of the ranges that a part is of, and what leads to them.
+/// The links of the ranges that a part lies in, and the links to them.
 class LinksBothWays {
  public:
   static absl::StatusOr<LinksBothWays> Map(const Stages& stages, NodeId n) {
@@ -123,7 +125,8 @@ class LinksBothWays {
     return links;
   }
 
-  /// Ranges behind these are forgotten: it was too much.
+  /// Loads the ranges of `nodes`. Ranges behind these are dropped, because too much was
+  /// loaded.
   absl::Status Need(NodeRange nodes) {
     for (std::size_t r = Of(nodes.last - 1) + 1; r < own_.size(); ++r) own_[r] = nullptr;
     for (std::size_t r = Of(nodes.first); r <= Of(nodes.last - 1); ++r) {
@@ -135,7 +138,7 @@ class LinksBothWays {
     return absl::OkStatus();
   }
   void Drop(NodeRange nodes) { own_[Of(nodes.first)] = nullptr; }
-  /// Of what is not dropped yet.
+  /// Bytes of the ranges that are not dropped yet.
   std::uint64_t bytes() const {
     std::uint64_t bytes = 0;
     for (const auto& own : own_) bytes += own == nullptr ? 0 : own->bytes();
@@ -161,10 +164,10 @@ class LinksBothWays {
   const Stages* stages_ = nullptr;
   std::vector<NodeRange> ranges_;
   std::vector<Buffer> ways_;               ///< [range]
-  std::vector<std::unique_ptr<Own>> own_;  ///< [range]; none: not needed, or not any more
+  std::vector<std::unique_ptr<Own>> own_;  ///< [range]; nullptr: not needed, or not any more
 };
 
-/// The links of a node before and what comes to them; whether they are too many together.
+/// A node's previous links and the new ones, and whether they are too many together.
 struct Merging {
   std::vector<NodeId> old, more;
 
@@ -201,7 +204,7 @@ absl::Status JoinedLayer::ChooseLinks() {
   const std::vector<NodeRange> ranges = stages_.Ranges(count());
   return stages_.ForRanges(
       {.phase = "select", .stage = "links", .n = count(), .beside = "ways", .reads = "rest"},
-      [&](NodeRange range, ArtefactWriter& writer, ArtefactWriter& ways) {
+      [&](NodeRange range, ArtifactWriter& writer, ArtifactWriter& ways) {
         WayWriter leading(ranges[0].size(), ranges.size());
         HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{range.size()} * length * sizeof(NodeId)));
         const auto make = [&](NodeRange part) {
@@ -259,7 +262,7 @@ void JoinedLayer::CollectMerged(NodeRange part, const LinksOf& old, const LinksO
 
 absl::Status JoinedLayer::MergeInto(
     NodeRange part, const PartLoader& loader, const LinksOf& old, const LinksOf& more,
-    ArtefactWriter& writer, const std::function<void(NodeId, std::span<NodeId>)>& finish) const {
+    ArtifactWriter& writer, const std::function<void(NodeId, std::span<NodeId>)>& finish) const {
   const std::uint32_t most = list_length();
   const NodeSubset& loaded = loader.nodes();
   const std::vector<NodeId> nodes = loaded.Nodes();
@@ -318,7 +321,7 @@ absl::Status JoinedLayer::LinkBackRanges() {
   };
   return stages_.ForRanges(
       {.phase = "link back", .stage = "back", .n = count(), .reads = "links"},
-      [&](NodeRange range, ArtefactWriter& writer, ArtefactWriter&) {
+      [&](NodeRange range, ArtifactWriter& writer, ArtifactWriter&) {
         const auto make = [&](NodeRange part) {
           HMANN_RETURN_IF_ERROR(read);
           return MergeInto(part, loader, old, more, writer);

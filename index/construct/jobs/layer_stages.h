@@ -4,22 +4,25 @@
 
 namespace hmann {
 
-/// A stage that joins a layer by leaves: artefacts that its jobs make, and that they read
-/// of stages before it. What no stage after it reads is removed when it is done.
+/// A stage of joining a layer by leaves: the artifacts that its jobs make, and those of
+/// earlier stages that they read. Artifacts that no later stage reads are removed when
+/// the stage is done.
 struct LayerStage {
   const char* name;
   std::array<const char*, 2> makes = {}, reads = {};
-  bool by_range = false;  ///< the last that it reads is read by the same range alone
+  /// Only a range's own job reads its part of the last of `reads`.
+  bool by_range = false;
 };
 
-/// In order; the last two are of L0 alone. Leaves are by groups, the backbone is one job,
-/// all else has a job for each range of nodes.
+/// In order; the last two are for L0 alone. The leaf stage has jobs by group and the
+/// backbone is one job. Every other stage has one job per range of nodes.
 inline constexpr LayerStage kLayerStages[] = {
     {"lead", {"lead"}},            // leaders of each vector
     {"near", {"near"}, {"lead"}},  // the same in the order of nodes
     {"leaves", {"leaves"}, {"near"}},
-    {"lists", {"lists", "rest"}, {"leaves"}},  // the nearest; what others do not read apart
-    {"links", {"links", "ways"}, {"lists", "rest"}, true},  // and where they lead elsewhere
+    // the nearest; `rest`: those that only the node itself reads
+    {"lists", {"lists", "rest"}, {"leaves"}},
+    {"links", {"links", "ways"}, {"lists", "rest"}, true},  // and where they lead in other ranges
     {"back", {"back"}, {"ways", "links"}, true},
     {"backbone", {"hubs"}},
     {"final", {"final"}, {"hubs", "back"}, true},

@@ -12,10 +12,10 @@
 namespace hmann {
 namespace {
 
-constexpr std::size_t kRowsAtOnce = 256;  ///< that a block kernel compares with leaders
-constexpr std::uint32_t kProbes = 8;      ///< neighbourhoods of leaders that a vector looks into
+constexpr std::size_t kRowsAtOnce = 256;  ///< rows that a block kernel compares with leaders
+constexpr std::uint32_t kProbes = 8;      ///< neighborhoods of leaders that a vector searches
 
-/// The `fan` smallest of some keys, in order; of equal ones the first.
+/// Chooses the `fan` smallest keys, in order; ties go to the first.
 void ChooseNearest(std::span<const DistanceKey> keys, std::uint32_t fan, std::uint32_t* nearest) {
   std::uint32_t found = 0;
   for (std::uint32_t l = 0; l < keys.size(); ++l) {
@@ -26,8 +26,8 @@ void ChooseNearest(std::span<const DistanceKey> keys, std::uint32_t fan, std::ui
   }
 }
 
-/// Puts `leaders` in order: the half nearer to one of two that are far from each other
-/// before the other half, and each half likewise.
+/// Orders `leaders` by halves. It takes two that are far from each other, puts the half
+/// nearer to one before the other half, and orders each half in the same way.
 void OrderByHalves(const Kernels& kernels, const std::function<const std::byte*(NodeId)>& row,
                    std::span<NodeId> leaders) {
   constexpr std::size_t kFew = 4;
@@ -71,7 +71,7 @@ std::uint32_t FirstLeaders(std::size_t n, const PartitionOptions& options) {
   return std::min(LeadersFor(n * options.fan, options), std::max(cheapest, options.fan + 1));
 }
 
-std::uint32_t NeighbourhoodsOf(std::size_t leaders, const PartitionOptions& options) {
+std::uint32_t NeighborhoodsOf(std::size_t leaders, const PartitionOptions& options) {
   if (leaders <= options.leaders) return 0;
   return static_cast<std::uint32_t>(std::sqrt(kProbes * static_cast<double>(leaders)));
 }
@@ -103,7 +103,7 @@ void Gather(std::span<const std::uint32_t> nearest, std::uint32_t fan, std::uint
 NearestLeaders::NearestLeaders(const Kernels& kernels, std::vector<const std::byte*> leaders,
                                const PartitionOptions& options, std::uint32_t fan)
     : kernels_(&kernels), leaders_(std::move(leaders)), fan_(fan) {
-  const std::uint32_t count = NeighbourhoodsOf(leaders_.size(), options);
+  const std::uint32_t count = NeighborhoodsOf(leaders_.size(), options);
   std::vector<const std::byte*> middles;
   for (std::size_t i = 0; i < count; ++i) middles.push_back(leaders_[i * leaders_.size() / count]);
   if (count == 0) return;
@@ -121,7 +121,7 @@ std::size_t NearestLeaders::rows_at_once() const {
 }
 
 void NearestLeaders::Find(std::span<const std::byte* const> rows, std::uint32_t* nearest) {
-  if (!middles_.empty()) return FindByNeighbourhoods(rows, nearest);
+  if (!middles_.empty()) return FindByNeighborhoods(rows, nearest);
   FindAmong(leaders_, rows, fan_, nearest);
 }
 
@@ -135,8 +135,8 @@ void NearestLeaders::FindAmong(const std::vector<const std::byte*>& all,
     ChooseNearest({keys_.data() + i * all.size(), all.size()}, fan, nearest + i * fan);
 }
 
-void NearestLeaders::FindByNeighbourhoods(std::span<const std::byte* const> rows,
-                                          std::uint32_t* nearest) {
+void NearestLeaders::FindByNeighborhoods(std::span<const std::byte* const> rows,
+                                         std::uint32_t* nearest) {
   probed_.resize(rows.size() * kProbes);
   FindAmong(middles_, rows, kProbes, probed_.data());
   std::vector<NodeId> lookers;
@@ -151,7 +151,7 @@ void NearestLeaders::FindByNeighbourhoods(std::span<const std::byte* const> rows
     leader = around_ends_[m];
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (best_[(i + 1) * fan_ - 1].id == kNoNode)  // neighbourhoods of very few
+    if (best_[(i + 1) * fan_ - 1].id == kNoNode)  // neighborhoods with very few leaders
       FindAmong(leaders_, rows.subspan(i, 1), fan_, nearest + i * fan_);
     else
       for (std::size_t j = i * fan_; j < (i + 1) * fan_; ++j) nearest[j] = best_[j].id;

@@ -11,7 +11,7 @@
 namespace hmann {
 namespace {
 
-/// In front of the members of a leaf.
+/// Precedes the members of a leaf.
 struct LeafHead {
   RangeMask ranges = 0;
   std::uint32_t bytes = 0;
@@ -26,7 +26,7 @@ bool TakeFront(std::span<const std::byte>& bytes, T* value) {
   return true;
 }
 
-/// The members of a leaf; false for what is none.
+/// Decodes the members of a leaf; returns false for a malformed one.
 bool Decode(std::span<const std::byte> bytes, NodeId n, std::vector<NodeId>* members) {
   members->clear();
   VarintReader reader(bytes.data(), bytes.data() + bytes.size());
@@ -40,7 +40,7 @@ bool Decode(std::span<const std::byte> bytes, NodeId n, std::vector<NodeId>* mem
   return true;
 }
 
-/// Which ranges of `size` nodes some nodes lie in.
+/// Returns the ranges of `size` nodes that some nodes lie in.
 RangeMask RangesWith(NodeRange nodes, NodeId size) {
   RangeMask ranges = 0;
   for (NodeId range = nodes.first / size; range <= (nodes.last - 1) / size; ++range)

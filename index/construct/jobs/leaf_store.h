@@ -14,19 +14,19 @@
 
 namespace hmann {
 
-/// Which ranges some nodes lie in, a bit each.
+/// A set of node ranges, one bit each.
 using RangeMask = std::uint32_t;
 
-/// Bytes that a member of a leaf takes there: seen on SIFT, elsewhere a guess.
+/// Stored bytes per member of a leaf, measured on SIFT; a guess for other data.
 constexpr double kBytesOfMember = 1.35;
 
-/// The leaves of a group as they are stored: of each leaf the ranges that its members lie
-/// in, how many bytes follow, and the members, each as the difference to the one before.
+/// Encodes the leaves of a group. Each leaf holds the ranges of its members, the number
+/// of bytes that follow, and the members, each as the difference from the previous one.
 class LeafEncoder {
  public:
-  /// `range`: nodes of a range.
+  /// `range`: nodes per range.
   explicit LeafEncoder(NodeId range) : range_(range) {}
-  /// `members` ascend.
+  /// `members` must ascend.
   void Add(std::span<const NodeId> members, std::vector<std::byte>* out);
 
  private:
@@ -34,14 +34,14 @@ class LeafEncoder {
   std::vector<std::byte> encoded_;
 };
 
-/// The leaves that a stage has made, mapped.
+/// The leaves that a stage made, mapped.
 class StoredLeaves {
  public:
-  /// `jobs`: of the stage. Errors: those of Artefacts::Map; DATA_LOSS.
+  /// `jobs`: the number of jobs of the stage. Errors: those of Artifacts::Map; DATA_LOSS.
   static absl::StatusOr<StoredLeaves> Map(const Stages& stages, std::size_t jobs, NodeId n);
 
-  /// Calls `take` with the members, ascending, of leaves of some groups that have some in
-  /// `nodes`. Errors: DATA_LOSS for what is no leaf.
+  /// Calls `take` with the members, ascending, of each leaf in `groups` that has some
+  /// members in `nodes`. Errors: DATA_LOSS for a malformed leaf.
   absl::Status ForEach(
       NodeRange groups, NodeRange nodes, ThreadPool& pool,
       const std::function<void(std::span<const NodeId> members, int thread)>& take) const;
@@ -52,7 +52,7 @@ class StoredLeaves {
   std::vector<std::span<const std::byte>> groups_;
 };
 
-/// Bytes of a group of leaves, in front of them.
+/// The size in bytes of a group of leaves, stored in front of them.
 using GroupBytes = std::uint32_t;
 
 }  // namespace hmann

@@ -59,7 +59,7 @@ void WayWriter::Add(NodeId node, std::span<const NodeId> links) {
   }
 }
 
-absl::Status WayWriter::Write(ArtefactWriter& writer) const {
+absl::Status WayWriter::Write(ArtifactWriter& writer) const {
   for (const Ways& ways : of_) {
     const std::uint64_t bytes = ways.bytes.size();
     HMANN_RETURN_IF_ERROR(writer.Append(&bytes, sizeof(bytes)));
@@ -71,8 +71,8 @@ absl::Status WayWriter::Write(ArtefactWriter& writer) const {
 
 namespace {
 
-/// Calls `take` with the place of each target in `range`, and its source. False for what
-/// WayWriter did not write.
+/// Calls `take` with the place of each target in `range`, and its source. Returns false
+/// for bytes that WayWriter did not write.
 bool ForEachWay(const Buffer& ways, std::size_t range, std::size_t ranges, NodeRange targets,
                 NodeId nodes, const std::function<void(NodeId, NodeId)>& take) {
   std::vector<std::uint64_t> bytes(ranges);

@@ -13,38 +13,38 @@
 
 namespace hmann {
 
-/// Lists of nodes that are not all of one length, one behind the other: the last node of
-/// each has its highest bit set, which no number has, and one that is empty is kNoNode.
+/// Appends a list of nodes of any length. The last node of each list has its highest bit
+/// set, which no node number has. An empty list is kNoNode.
 void PutList(std::span<const NodeId> list, std::vector<NodeId>* out);
 
-/// Such lists of the nodes of a range, mapped.
+/// The mapped lists of the nodes of a range.
 class StoredLinks {
  public:
-  /// What `stage` made of a range. Errors: those of Artefacts::Map; DATA_LOSS where the
-  /// lists are not as many.
+  /// Maps what `stage` made for a range. Errors: those of Artifacts::Map; DATA_LOSS if
+  /// the number of lists is wrong.
   static absl::StatusOr<StoredLinks> Map(const Stages& stages, const std::string& stage,
                                          std::size_t job, NodeRange range);
 
-  /// Appends that of a node of the range.
+  /// Appends the list of a node of the range.
   void Append(NodeId node, std::vector<NodeId>* list) const;
-  /// Of memory.
+  /// Memory in bytes, without the mapped file.
   std::uint64_t bytes() const { return ends_.size() * sizeof(ends_[0]); }
 
  private:
   NodeId first_ = 0;
   Buffer file_;
-  std::vector<std::uint64_t> ends_;  ///< [node - first], of all but the last: the file's
+  std::vector<std::uint64_t> ends_;  ///< [node - first], except the last, which ends with the file
 };
 
-/// Where links from the nodes of a range lead to in other ranges: by the range that they
-/// lead to, as differences.
+/// Writes the links from the nodes of a range to other ranges, grouped by target range,
+/// as differences.
 class WayWriter {
  public:
-  /// `range`: nodes of each range; `count`: ranges.
+  /// `range`: nodes per range; `count`: number of ranges.
   WayWriter(NodeId range, std::size_t count) : range_(range), of_(count) {}
-  /// The links of the next node, in the order of nodes.
+  /// Adds the links of the next node; call in the order of nodes.
   void Add(NodeId node, std::span<const NodeId> links);
-  absl::Status Write(ArtefactWriter& writer) const;
+  absl::Status Write(ArtifactWriter& writer) const;
 
  private:
   struct Ways {
@@ -55,14 +55,14 @@ class WayWriter {
   std::vector<Ways> of_;  ///< [range]
 };
 
-/// The nodes that lead to each node of a range.
+/// The sources of links to each node of a range.
 class LinkSources {
  public:
-  /// `ways`: what WayWriter wrote, of every range; `own`: the links of the range itself.
+  /// `ways`: what WayWriter wrote, for every range; `own`: the links of the range itself.
   /// Errors: DATA_LOSS.
   static absl::StatusOr<LinkSources> Make(const std::vector<NodeRange>& ranges, std::size_t range,
                                           std::span<const Buffer> ways, const StoredLinks& own);
-  /// Ascending.
+  /// The nodes that link to `node`, ascending.
   std::span<const NodeId> Of(NodeId node) const {
     const std::uint64_t begin = node == first_ ? 0 : ends_[node - first_ - 1];
     return {nodes_.data() + begin, nodes_.data() + ends_[node - first_]};

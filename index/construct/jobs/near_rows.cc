@@ -9,7 +9,7 @@
 namespace hmann {
 
 absl::StatusOr<std::vector<std::uint32_t>> NearRows(const VectorFile& file, std::uint32_t k,
-                                                    const Job& job) {
+                                                    const TaskContext& job) {
   constexpr std::uint64_t kSeed = 1;
   HMANN_ASSIGN_OR_RETURN(const Kernels kernels,
                          ChooseKernels(file.dtype(), Metric::kL2, file.dim()));
@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<std::uint32_t>> NearRows(const VectorFile& file, std:
   const auto n = static_cast<NodeId>(file.n());
   std::vector<std::uint32_t> all(n);
   std::iota(all.begin(), all.end(), 0u);
-  const MemoryArtefacts work;
+  const MemoryArtifacts work;
   std::vector<PhaseTime> times;
   Phases phases(job.progress, times);
   const NodeVectors rows = NodeVectors::InMemory(vectors, n);

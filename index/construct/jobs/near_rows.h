@@ -11,10 +11,10 @@ namespace hmann {
 
 constexpr std::uint32_t kNoRow = 0xffffffff;
 
-/// For each row of a file, `k` others near it under L2, nearest first, kNoRow where there
-/// are fewer: [row][k]. Of most rows nearly all of the nearest, by leaves of a partition.
-/// A function of file and k alone. Errors: as LoadVectors.
+/// For each row of a file, `k` other rows near it under L2, nearest first, padded with
+/// kNoRow: [row][k]. Leaves of a partition find nearly all of the nearest of most rows.
+/// The result depends on file and k alone. Errors: as LoadVectors.
 absl::StatusOr<std::vector<std::uint32_t>> NearRows(const VectorFile& file, std::uint32_t k,
-                                                    const Job& job);
+                                                    const TaskContext& job);
 
 }  // namespace hmann

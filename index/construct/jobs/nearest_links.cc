@@ -13,14 +13,14 @@ NodeLinker::NodeLinker(std::uint32_t length, float alpha) : length_(length), alp
 
 std::span<const NodeId> NodeLinker::Choose(NodeId node, std::vector<Candidate>& candidates,
                                            const LayerView& view, const Answers& answers) {
-  // A list with room has all there are.
-  if (candidates.size() == length_) AskNeighbours(node, candidates, view, answers);
+  // A list with room already holds all there are.
+  if (candidates.size() == length_) AskNeighbors(node, candidates, view, answers);
   selector_.Select(candidates, view.max_degree, alpha_, view, &selected_);
   return selected_;
 }
 
-void NodeLinker::AskNeighbours(NodeId node, std::vector<Candidate>& candidates,
-                               const LayerView& view, const Answers& answers) {
+void NodeLinker::AskNeighbors(NodeId node, std::vector<Candidate>& candidates,
+                              const LayerView& view, const Answers& answers) {
   met_.Clear();
   met_.Insert(node);
   for (const Candidate& candidate : candidates) met_.Insert(candidate.id);

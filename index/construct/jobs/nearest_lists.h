@@ -13,29 +13,29 @@
 
 namespace hmann {
 
-/// The nearest of those that a node was compared with: of each node so many (key, id), in
-/// order. Which they are does not depend on who compared when.
+/// The nearest nodes that each node was compared with: `length` entries (key, id) per
+/// node, in order. They do not depend on the order of comparisons or on threads.
 class NearestLists {
  public:
-  /// Of nodes [first, first + nodes). Errors: RESOURCE_EXHAUSTED.
+  /// Lists of nodes [first, first + nodes). Errors: RESOURCE_EXHAUSTED.
   static absl::StatusOr<NearestLists> Make(NodeId nodes, std::uint32_t length, NodeId first = 0);
 
   NodeRange nodes() const { return {first_, first_ + nodes_}; }
   bool Holds(NodeId node) const { return node - first_ < nodes_; }
   std::uint32_t length() const { return length_; }
-  /// The nearest `most` ids of a list, in `ids`. Nobody may be merging meanwhile.
+  /// Puts the nearest `most` ids of a list into `ids`. No merge may run meanwhile.
   std::span<const NodeId> First(NodeId node, std::uint32_t most, std::vector<NodeId>* ids) const;
 
   using Entry = std::uint64_t;  ///< key << 32 | id: in order of (key, id)
   static constexpr Entry kNone = ~Entry{0};
   static Entry Pack(DistanceKey key, NodeId id) { return static_cast<Entry>(key) << 32 | id; }
 
-  /// Key of the farthest in a node's list; the highest while there is room.
+  /// The key of the farthest entry in a node's list; the highest key while there is room.
   DistanceKey Bound(NodeId node) const;
-  /// Brings a node's list nearer to the cache.
+  /// Prefetches a node's list into the cache.
   void Prefetch(NodeId node) const { PrefetchLines(List(node), length_ * sizeof(Entry)); }
-  /// Takes distinct entries in, and changes their order; Uses `scratch`. Returns the
-  /// bound.
+  /// Merges distinct entries into a node's list and changes their order. Uses `scratch`.
+  /// Returns the bound.
   DistanceKey Merge(NodeId node, std::span<const Entry> entries, std::vector<Entry>& scratch);
 
  private:

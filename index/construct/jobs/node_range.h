@@ -14,8 +14,7 @@ struct NodeRange {
   NodeId size() const { return last - first; }
 };
 
-/// Nodes whose part of an artefact is made at a time: what waits to be appended is small
-/// beside it then.
+/// Nodes per part when an artifact is made. It is small, so little waits to be appended.
 constexpr NodeId kNodesOfPart = 1 << 14;
 
 /// Calls `take` with parts of a range, in order, until one fails.

@@ -7,7 +7,7 @@
 namespace hmann {
 
 PartLoader::PartLoader(const NodeVectors& vectors, std::uint64_t room, const Costs& costs,
-                       const Job& job)
+                       const TaskContext& job)
     : vectors_(vectors), room_(room), costs_(costs), job_(job), nodes_(vectors.count) {
   if (has_all()) {
     loaded_ = {Buffer::View(vectors.all, std::size_t{vectors.count} * vectors.stride),
@@ -17,7 +17,7 @@ PartLoader::PartLoader(const NodeVectors& vectors, std::uint64_t room, const Cos
   }
   size_ = costs_.at_first;
   if (size_ > 0) return;
-  // Neighbours mostly need each other: twice as many vectors as places.
+  // Neighbors mostly need each other, so assume twice as many vectors as places.
   const std::uint64_t each = costs_.of_part + 2 * (BytesOf(vectors_) + costs_.of_loaded);
   size_ = static_cast<NodeId>(std::min<std::uint64_t>(room_ / each, kNoNode / 2));
 }
@@ -52,7 +52,7 @@ absl::Status PartLoader::Load(NodeRange range, NodeId run, const Collect& collec
     const std::uint64_t each = BytesOf(vectors_) + costs_.of_loaded;
     const std::uint64_t need =
         besides + nodes_.Number() * each + std::min(places_.size(), range.size()) * costs_.of_part;
-    // What cannot be halved any more takes what it takes: some tens of MiB.
+    // The smallest part may exceed the room: it takes some tens of MiB.
     if (need <= room_ || places_.size() <= few) {
       if (need <= room_ / 2)
         size_ = static_cast<NodeId>(std::min<std::uint64_t>(kNoNode / 2, std::uint64_t{size_} * 2));

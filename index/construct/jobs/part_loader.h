@@ -11,41 +11,42 @@
 
 namespace hmann {
 
-/// Room of a job in memory, where all that it needs is loaded at once.
+/// The room of a job in memory, where it loads all it needs at once.
 constexpr std::uint64_t kUnbounded = std::uint64_t{1} << 60;
 
-/// Loads the vectors that jobs over consecutive ranges need: of as many ranges at once as
-/// fit, or of a part of one. What is made does not depend on it.
+/// Loads the vectors that jobs over consecutive ranges need: for as many ranges at once
+/// as fit, or for a part of one. The outcome does not depend on it.
 class PartLoader {
  public:
-  /// What else a job keeps in memory, in bytes, and where it begins.
+  /// Other memory of a job in bytes, and the size of its first part.
   struct Costs {
-    std::uint64_t of_loaded = 0;  ///< each node that is loaded
-    std::uint64_t of_part = 0;    ///< each place of the part that is made, to a range
-    NodeId few = 4096;            ///< places are loaded by so many; fewer are not tried
-    NodeId at_first = 0;          ///< places that are tried first; 0: as many as fit, about
+    std::uint64_t of_loaded = 0;  ///< per loaded node
+    std::uint64_t of_part = 0;    ///< per place of the part that is made
+    NodeId few = 4096;            ///< places are loaded in multiples of this, the smallest part
+    NodeId at_first = 0;          ///< places that are tried first; 0: about as many as fit
   };
-  /// Says which nodes some places need, and makes ready what else they do; returns bytes
-  /// that this takes. Vectors that are in memory are all there: `nodes` is none then.
+  /// Adds the nodes that some places need and prepares whatever else they need. Returns
+  /// the bytes that this takes. `nodes` is nullptr where all vectors are in memory.
   using Collect = std::function<std::uint64_t(NodeRange places, NodeSubset* nodes)>;
 
   /// Both must outlive it.
-  PartLoader(const NodeVectors& vectors, std::uint64_t room, const Costs& costs, const Job& job);
+  PartLoader(const NodeVectors& vectors, std::uint64_t room, const Costs& costs,
+             const TaskContext& job);
 
-  /// Calls `make` for consecutive parts of a range, when what they need is there. `run`:
-  /// places up to this one are asked for next. Errors: CANCELLED, RESOURCE_EXHAUSTED,
-  /// those of `make`.
+  /// Calls `make` for consecutive parts of a range, when what they need is loaded. `run`:
+  /// places up to this one come next. Errors: CANCELLED, RESOURCE_EXHAUSTED, those of
+  /// `make`.
   absl::Status For(NodeRange range, NodeId run, const Collect& collect,
                    const std::function<absl::Status(NodeRange)>& make);
 
-  /// The next call begins to load anew.
+  /// The next call loads anew.
   void Forget() { places_ = {0, 0}; }
-  /// Bytes of memory that a node takes which is loaded, besides Costs.
+  /// Memory in bytes per loaded node, in addition to Costs.
   static std::uint64_t BytesOf(const NodeVectors& vectors) {
     return vectors.stride + NodeVectors::kBytesOfGather + sizeof(NodeId);
   }
 
-  /// What is there: nodes, their vectors by number, and how often that has changed.
+  /// The loaded nodes, their vectors by number, and how often that has changed.
   const NodeSubset& nodes() const { return nodes_; }
   const StoredVectors& vectors() const { return loaded_; }
   bool has_all() const { return vectors_.all != nullptr; }
@@ -59,7 +60,7 @@ class PartLoader {
   const NodeVectors& vectors_;
   std::uint64_t room_;
   Costs costs_;
-  const Job& job_;
+  const TaskContext& job_;
   NodeSubset nodes_;
   StoredVectors loaded_;
   NodeRange places_{0, 0};

@@ -10,7 +10,7 @@
 namespace hmann {
 namespace {
 
-/// The leaves of a group.
+/// Splits a group into leaves.
 class Splitter {
  public:
   Splitter(const StoredVectors& vectors, const Kernels& kernels, const PartitionOptions& options,
@@ -43,8 +43,8 @@ class Splitter {
       group.clear();
       for (std::size_t i = g == 0 ? 0 : ends[g - 1]; i < ends[g]; ++i)
         group.push_back(members[places[i]]);
-      // Nine tenths and more is no split: equal distances, which leaders cannot tell
-      // apart.
+      // Nine tenths or more in one group is no split: leaders cannot separate equal
+      // distances.
       group.size() * 10 < members.size() * 9 ? Split(group, 1) : Cut(group);
     }
   }

@@ -11,12 +11,13 @@
 
 namespace hmann {
 
-/// For n vectors: a constant fan would lose neighbours with n. The numbers are of 60,000
-/// and a million vectors of two sets (doc/paper.md, 12.h): elsewhere they are a guess.
+/// Options for n vectors. A constant fan would lose neighbors as n grows. The numbers
+/// come from 60,000 and a million vectors of two sets (doc/paper.md, 12.h); for other
+/// data they are a guess.
 PartitionOptions PartitionFor(std::uint64_t n, std::uint64_t seed);
 
-/// Splits the members of a group until every leaf fits, and hands each to `leaf`. What
-/// cannot be told apart (nearly all members follow one leader) is cut by place.
+/// Splits the members of a group until every leaf fits, and hands each to `leaf`. Members
+/// that no split separates (nearly all follow one leader) are cut by place.
 void ForEachLeaf(std::span<const NodeId> members, const StoredVectors& vectors,
                  const Kernels& kernels, const PartitionOptions& options,
                  const std::function<void(std::span<const NodeId>)>& leaf);

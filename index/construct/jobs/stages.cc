@@ -22,13 +22,13 @@ std::vector<NodeRange> RangesOf(NodeId n, NodeId of) {
 
 absl::Status Stages::ForRanges(
     const RangeStage& stage,
-    const std::function<absl::Status(NodeRange, ArtefactWriter&, ArtefactWriter&)>& make) {
+    const std::function<absl::Status(NodeRange, ArtifactWriter&, ArtifactWriter&)>& make) {
   const std::vector<NodeRange> ranges = Ranges(stage.n);
   const bool two = !stage.beside.empty();
   const auto make_one = [&](std::size_t j) {
-    absl::StatusOr<ArtefactWriter> writer = work_.Create(Name(stage.stage, j));
+    absl::StatusOr<ArtifactWriter> writer = work_.Create(Name(stage.stage, j));
     if (!writer.ok()) return writer.status();
-    absl::StatusOr<ArtefactWriter> beside = ArtefactWriter();
+    absl::StatusOr<ArtifactWriter> beside = ArtifactWriter();
     if (two) beside = work_.Create(Name(stage.beside, j));
     if (!beside.ok()) return beside.status();
     HMANN_RETURN_IF_ERROR(make(ranges[j], *writer, *beside));
@@ -56,14 +56,14 @@ absl::Status Stages::ForRanges(
 
 absl::Status Stages::ForRanges(
     const std::string& phase, const std::string& stage, NodeId n,
-    const std::function<absl::Status(NodeRange, ArtefactWriter&)>& make) {
+    const std::function<absl::Status(NodeRange, ArtifactWriter&)>& make) {
   return ForRanges({.phase = phase, .stage = stage, .n = n},
-                   [&](NodeRange range, ArtefactWriter& writer, ArtefactWriter&) {
+                   [&](NodeRange range, ArtifactWriter& writer, ArtifactWriter&) {
                      return make(range, writer);
                    });
 }
 
-absl::Status Stages::Make(const JobList& jobs) {
+absl::Status Stages::Make(const BuildJobList& jobs) {
   if (only_ != nullptr) return MakeOnly(jobs);
   if (Done(jobs.stage)) return absl::OkStatus();
   phases_.Begin(Phase(jobs.phase), jobs.total, "vectors");
@@ -84,7 +84,7 @@ absl::Status Stages::Make(const JobList& jobs) {
     }
     HMANN_RETURN_IF_ERROR(runner_->Run(Name(jobs.stage), missing, job_, phases_, look));
   }
-  // All, or what workers have left that came to nothing.
+  // Makes all jobs, or those on which workers failed.
   for (std::size_t j = 0; j < jobs.count; ++j) {
     HMANN_RETURN_IF_ERROR(job_.CheckCancelled());
     if (made[j]) continue;
@@ -100,7 +100,7 @@ absl::Status Stages::Make(const JobList& jobs) {
   return MarkDone(jobs.stage);
 }
 
-absl::Status Stages::MakeOnly(const JobList& jobs) {
+absl::Status Stages::MakeOnly(const BuildJobList& jobs) {
   const std::string name = Name(jobs.stage);
   if (name != only_->stage) {
     std::size_t made = 0;
@@ -116,7 +116,7 @@ absl::Status Stages::MakeOnly(const JobList& jobs) {
   }
   for (std::size_t j = only_->first; j < only_->last; ++j) {
     HMANN_RETURN_IF_ERROR(job_.CheckCancelled());
-    // What is made of a run may have lost what it was made of.
+    // A job that is made may have lost its inputs, so a run ends before it.
     if (run_end_ <= j) {
       run_end_ = j + 1;
       while (run_end_ < only_->last && !jobs.has(run_end_)) ++run_end_;

@@ -14,8 +14,8 @@
 
 namespace hmann {
 
-/// Lists of the nearest, in two files of a range: what others read is always mapped, the
-/// rest where it is wanted.
+/// Lists of the nearest, in two files per range. The part that other nodes read is always
+/// mapped, the rest on demand.
 class StoredLists {
  public:
   static absl::StatusOr<StoredLists> Map(const Stages& stages, NodeId n, std::uint32_t length) {
@@ -37,12 +37,12 @@ class StoredLists {
     }
     return absl::OkStatus();
   }
-  /// What is mapped takes room on the disk, though its name is gone.
+  /// Unmaps the rest of a range. A mapped file takes disk space though its name is gone.
   void DropRest(NodeRange nodes) { rest_[nodes.first / range_] = {}; }
 
-  /// The nearest that others read.
+  /// The nearest entries, which other nodes read.
   std::span<const NodeId> First(NodeId node) const { return Cut(first_, node, first_length_); }
-  /// Calls `take` with each of the list, nearest first. After NeedRest.
+  /// Calls `take` with each entry of the list, nearest first. Call after NeedRest.
   template <typename Take>
   void ForEach(NodeId node, const Take& take) const {
     for (const NodeId id : First(node)) take(id);

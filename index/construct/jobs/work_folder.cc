@@ -24,17 +24,17 @@ namespace fs = std::filesystem;
 constexpr int kVersion = 2;
 constexpr char kFormat[] = "hmann work folder";
 constexpr char kManifest[] = "manifest.json", kLock[] = "lock", kSuffix[] = ".part";
-/// The footer of a file that is whole, as far as its size tells.
-std::optional<ArtefactFooter> ReadFooter(const std::string& path) {
+/// Reads the footer of a file that is whole, to judge by its size.
+std::optional<ArtifactFooter> ReadFooter(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
-  ArtefactFooter footer;
+  ArtifactFooter footer;
   const off_t size = ::lseek(fd, 0, SEEK_END);
   const bool read = size >= static_cast<off_t>(sizeof(footer)) &&
                     ::pread(fd, &footer, sizeof(footer),
                             size - static_cast<off_t>(sizeof(footer))) == sizeof(footer);
   ::close(fd);
-  const bool whole = read && footer.magic == ArtefactFooter::kMagic && footer.own == footer.Own() &&
+  const bool whole = read && footer.magic == ArtifactFooter::kMagic && footer.own == footer.Own() &&
                      footer.bytes + sizeof(footer) == static_cast<std::uint64_t>(size);
   return whole ? std::optional(footer) : std::nullopt;
 }
@@ -42,7 +42,7 @@ std::optional<ArtefactFooter> ReadFooter(const std::string& path) {
 absl::Status Damaged(const std::string& path) {
   return DataLoss(
       path,
-      ": an artefact of the build is missing, short or damaged; the same command makes it "
+      ": an artifact of the build is missing, short or damaged; the same command makes it "
       "again");
 }
 
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<WorkFolder>> WorkFolder::Open(const std::string& 
     HMANN_RETURN_IF_ERROR(WriteTextFile(manifest, begun.dump(2) + "\n"));
   }
   HMANN_RETURN_IF_ERROR(folder->CheckIdentity(identity));
-  folder->CheckArtefacts();
+  folder->CheckArtifacts();
   return folder;
 }
 
@@ -72,7 +72,7 @@ WorkFolder::~WorkFolder() {
 
 absl::Status WorkFolder::Lock() {
   const std::string path = absl::StrCat(path_, "/", kLock);
-  // Foreign files are noticed before one of ours is made.
+  // Detects foreign files before the first of ours is made.
   std::error_code error;
   const bool ours = fs::exists(absl::StrCat(path_, "/", kManifest), error) ||
                     fs::exists(path, error) || fs::is_empty(path_, error);
@@ -125,14 +125,14 @@ absl::Status WorkFolder::CheckIdentity(const std::string& identity) const {
   return absl::OkStatus();
 }
 
-void WorkFolder::CheckArtefacts() {
+void WorkFolder::CheckArtifacts() {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
     const std::string name = entry.path().filename().string();
     if (name == kManifest || name == kLock) continue;
     goes_on_ = true;
     bool whole = false;
-    if (const std::optional<ArtefactFooter> footer = ReadFooter(entry.path().string());
+    if (const std::optional<ArtifactFooter> footer = ReadFooter(entry.path().string());
         footer.has_value() && name.ends_with(kSuffix)) {
       const absl::StatusOr<MappedFile> file = MappedFile::Open(entry.path().string());
       if (file.ok()) {
@@ -141,7 +141,7 @@ void WorkFolder::CheckArtefacts() {
       }
     }
     if (whole) continue;
-    // A temporary name is no damage: a process ended while it wrote.
+    // A temporary name is no damage: a process ended while writing.
     if (name.ends_with(kSuffix)) damaged_.emplace_back(absl::StripSuffix(name, kSuffix));
     fs::remove(entry.path(), error);
   }
@@ -153,15 +153,15 @@ std::string WorkFolder::PathOf(const std::string& name) const {
 
 bool WorkFolder::Has(const std::string& name) const { return ReadFooter(PathOf(name)).has_value(); }
 
-absl::StatusOr<ArtefactWriter> WorkFolder::Create(const std::string& name) const {
-  return ArtefactWriter::ToFile(PathOf(name));
+absl::StatusOr<ArtifactWriter> WorkFolder::Create(const std::string& name) const {
+  return ArtifactWriter::ToFile(PathOf(name));
 }
 
 absl::StatusOr<Buffer> WorkFolder::Map(const std::vector<std::string>& names) const {
   std::vector<std::uint64_t> sizes;
   std::uint64_t total = 0;
   for (const std::string& name : names) {
-    const std::optional<ArtefactFooter> footer = ReadFooter(PathOf(name));
+    const std::optional<ArtifactFooter> footer = ReadFooter(PathOf(name));
     if (!footer.has_value() || total % 4096 != 0) return Damaged(PathOf(name));
     sizes.push_back(footer->bytes);
     total += footer->bytes;

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of L0: the first are L1's, too.
+/// The stages of L0. The first of them are also those of L1.
 std::vector<std::string_view> StagesOfL0() {
   std::vector<std::string_view> names = {"hash"};
   for (const LayerStage& stage : kLayerStages) names.emplace_back(stage.name);
@@ -42,7 +42,8 @@ bool IsHeld(const std::string& path) {
   return held;
 }
 
-/// The stage's artefacts among `names`, and when the first and the last were made.
+/// Counts the stage's artifacts among `names`, and notes the times of the first and the
+/// last.
 void Count(const std::string& path, const std::set<std::string>& names, const std::string& prefix,
            WorkStatus::Stage& stage, WorkStatus& status) {
   std::vector<fs::file_time_type> times;
@@ -99,21 +100,21 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
     if (stage.done) stage.made = stage.jobs;
     status.stages.push_back(std::move(stage));
   };
-  // Vectors that have no earlier copy: known from the file that names them.
+  // The number of vectors without an earlier copy, from the file that names them.
   const auto unique = [&](const char* file, NodeId most) {
     const std::uint64_t bytes = fs::file_size(absl::StrCat(path, "/", file), error);
     return error ? most
-                 : static_cast<NodeId>((bytes - std::min(bytes, sizeof(ArtefactFooter))) /
+                 : static_cast<NodeId>((bytes - std::min(bytes, sizeof(ArtifactFooter))) /
                                        sizeof(NodeId));
   };
   const NodeId linked = unique("l0-unique.part", rows);
   const bool finished = of.contains("finished") && of["finished"] == true;
   for (const std::string_view name : StagesOfL0()) {
-    // Of a finished index these are copied, and the others not made.
+    // For a finished index these are copied, and the others are not made.
     if (finished && name != "hash" && name != "final") continue;
     add("l0", name, name == "hash" || name == "final" ? rows : linked);
   }
-  // A small L1 is inserted, not joined: whether this one is joined shows when it begins.
+  // A small L1 is inserted, not joined. Whether this one is joined shows when it begins.
   if (names.count("l1-ids.part") > 0) {
     const NodeId joined = unique("l1-ids.part", number("promoted"));
     for (const std::string_view name : StagesOfL1()) add("l1", name, joined);

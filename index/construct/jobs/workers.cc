@@ -23,7 +23,7 @@ extern char** environ;
 namespace hmann {
 namespace {
 
-/// A started worker, which is ended when this goes.
+/// A started worker. The destructor ends it.
 class Worker {
  public:
   Worker() = default;
@@ -60,7 +60,7 @@ class Worker {
   }
 
   pid_t pid() const { return pid_; }
-  /// Whether it has ended; says why on stderr if that was no success.
+  /// Returns whether it has ended. Reports a failure on stderr with its reason.
   bool HasEnded() {
     if (pid_ < 0) return true;
     int status = 0;
@@ -77,15 +77,15 @@ class Worker {
 
  private:
   pid_t pid_ = -1;
-  std::string log_;  ///< what it says
+  std::string log_;  ///< its output
 };
 
 }  // namespace
 
 absl::Status LocalWorkers::Run(const std::string& stage, std::span<const std::size_t> jobs,
-                               const Job& job, Phases& phases,
+                               const TaskContext& job, Phases& phases,
                                const std::function<void()>& look) const {
-  // One job is not worth a process.
+  // A single job is not worth a process.
   if (jobs.size() < 2 || count < 1) return absl::OkStatus();
   std::vector<Worker> workers;
   const std::size_t parts = std::min<std::size_t>(static_cast<std::size_t>(count), jobs.size());

@@ -13,21 +13,21 @@
 
 namespace hmann {
 
-/// Who makes jobs of a build's stages beside this process, which makes what is left.
-class JobRunner {
+/// Makes jobs of a build's stages outside this process, which makes what is left.
+class BuildJobRunner {
  public:
-  virtual ~JobRunner() = default;
-  /// Has jobs (ascending) of a stage ("l0-lead") made by `hmann build-job` for the same
-  /// work folder, which the runner knows, and waits until all have ended; `look` tells
-  /// progress, and is called now and then meanwhile. A job that fails is left to the
-  /// caller. Errors: CANCELLED; those of starting.
+  virtual ~BuildJobRunner() = default;
+  /// Has `hmann build-job` make jobs (ascending) of a stage ("l0-lead") for the same work
+  /// folder, which the runner knows. Waits until all have ended, and meanwhile calls
+  /// `look` now and then to report progress. A job that fails is left to the caller.
+  /// Errors: CANCELLED; those of starting.
   virtual absl::Status Run(const std::string& stage, std::span<const std::size_t> jobs,
-                           const Job& job, Phases& phases,
+                           const TaskContext& job, Phases& phases,
                            const std::function<void()>& look) const = 0;
 };
 
-/// Processes of this machine. The place for a scheduler's is a class beside it.
-struct LocalWorkers : JobRunner {
+/// Processes on this machine. A runner for a scheduler would be another subclass.
+struct LocalWorkers : BuildJobRunner {
   LocalWorkers(std::string hmann, std::string folder, int at_once, int threads_each,
                std::uint64_t memory_each)
       : program(std::move(hmann)),
@@ -38,13 +38,14 @@ struct LocalWorkers : JobRunner {
 
   std::string program;       ///< path of hmann
   std::string work;          ///< folder
-  int count = 0;             ///< at once
-  int threads = 1;           ///< of each
-  std::uint64_t memory = 0;  ///< of each, bytes
+  int count = 0;             ///< processes at once
+  int threads = 1;           ///< threads of each
+  std::uint64_t memory = 0;  ///< bytes of each
 
-  /// One that fails leaves a line on stderr. When this process ends, so do they.
-  absl::Status Run(const std::string& stage, std::span<const std::size_t> jobs, const Job& job,
-                   Phases& phases, const std::function<void()>& look) const override;
+  /// A failed process leaves a line on stderr. When this process ends, so do they.
+  absl::Status Run(const std::string& stage, std::span<const std::size_t> jobs,
+                   const TaskContext& job, Phases& phases,
+                   const std::function<void()>& look) const override;
 };
 
 }  // namespace hmann

@@ -1,5 +1,5 @@
-/// For the tests of the build: base files of generated vectors, and what the written
-/// index says of its graph.
+/// For the tests of the build: base files of generated vectors, and the graph that the
+/// written index describes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class ScopedVariable {
   std::optional<std::string> old_;
 };
 
-/// Writes generated vectors; the suffix of `path` says the dtype.
+/// Writes generated vectors; the suffix of `path` selects the dtype.
 inline void WriteGenerated(const std::string& path, GenerateOptions options) {
   options.threads = 1;
   Progress quiet(Progress::Show::kNever);

@@ -1,9 +1,9 @@
 /// For the tests of the importers: small indexes that hnswlib and Faiss themselves write,
-/// and what their objects say of level 0.
+/// and level 0 as their objects have it.
 #pragma once
 
-// hnswlib's vectorised loops prefetch through the link behind a list's last, which the
-// address sanitizer stops at, and bring functions into the global namespace.
+// hnswlib's vectorized loops prefetch through the link behind a list's last, where the
+// address sanitizer stops. They also put functions into the global namespace.
 #define NO_MANUAL_VECTORIZATION
 
 #include <faiss/IndexHNSW.h>
@@ -32,7 +32,7 @@ namespace hmann {
 constexpr std::uint32_t kM = 5;
 constexpr std::uint32_t kEfConstruction = 40;
 
-/// A name of its own; the file is removed at the end.
+/// A unique file name; the file is removed at the end.
 class TempFile {
  public:
   explicit TempFile(const std::string& suffix) {
@@ -113,7 +113,7 @@ inline Lists ListsOf(const ImportedGraph& graph) {
   return lists;
 }
 
-/// What ImportedGraph promises.
+/// Whether the graph keeps the promises of ImportedGraph.
 inline bool IsSound(const ImportedGraph& graph, std::uint64_t n) {
   if (graph.max_degree != 2 * graph.parameters.m || graph.n != n) return false;
   if (graph.links.size() != n * graph.max_degree * sizeof(NodeId)) return false;
@@ -129,11 +129,11 @@ inline bool IsSound(const ImportedGraph& graph, std::uint64_t n) {
   return true;
 }
 
-/// Row of the i-th inserted element: labels in an order of their own.
+/// Row of the i-th inserted element: labels have an order of their own.
 inline NodeId LabelOf(NodeId i, NodeId n) { return (i * 7 + 3) % n; }
 
-/// Inserts rows in label order, returns level 0 by row as hnswlib's own object has it,
-/// saves to `path` after `change`.
+/// Inserts rows in label order and saves to `path` after `change`. Returns level 0 by
+/// row, as hnswlib's own object has it.
 template <typename Distance, typename Component>
 Lists WriteHnswlib(hnswlib::SpaceInterface<Distance>* space, const std::vector<Component>& rows,
                    NodeId n, const std::string& path,

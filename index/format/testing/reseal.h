@@ -12,8 +12,7 @@
 
 namespace hmann {
 
-/// Byte offsets of header fields as FORMAT.md gives them, for tests that write hostile
-/// files.
+/// Byte offsets of header fields from FORMAT.md, for tests that write hostile files.
 namespace header_offset {
 constexpr std::size_t kMajor = 8, kMinor = 10, kEndianTag = 16, kHeaderSize = 20, kFileBytes = 40,
                       kContentHash = 48, kChecksum = 56, kN = 64, kN1 = 72, kDim = 80,
@@ -33,9 +32,9 @@ void Poke(std::span<std::byte> file, std::size_t offset, T value) {
   std::memcpy(file.data() + offset, &value, sizeof(value));
 }
 
-/// Makes the header of a changed file (at least a header long) agree with itself: content
+/// Makes the header of a changed file (at least as long as a header) consistent: content
 /// hash of the section table, header checksum. So tests and the fuzzer get past the
-/// checksums to the checks behind them.
+/// checksums to the later checks.
 inline void ResealHeader(std::span<std::byte> file) {
   using namespace header_offset;
   const std::uint32_t count = std::min(Peek<std::uint32_t>(file, kSectionCount), kMaxSections);
@@ -51,7 +50,7 @@ inline void ResealHeader(std::span<std::byte> file) {
   Poke(file, kChecksum, Checksum(file.data(), kBlockBytes));
 }
 
-/// The same, after the checksums of all sections that lie inside the file.
+/// The same, after resealing the checksums of all sections that lie inside the file.
 inline void Reseal(std::span<std::byte> file) {
   using namespace header_offset;
   const std::uint32_t count = std::min(Peek<std::uint32_t>(file, kSectionCount), kMaxSections);

@@ -17,9 +17,9 @@
 
 namespace hmann {
 
-/// Contents for tests, made by arithmetic: in every layer, node i is linked to its M_i /
-/// 2 neighbours on either side of a ring (fewer in a small layer), so that all are
-/// reachable; component c of vector i is (7 i + 13 c) mod 101 + 1; labels are a
+/// Synthetic contents for tests. In every layer, node i is linked to its M_i / 2
+/// neighbors on either side of a ring (fewer in a small layer), so that all are
+/// reachable. Component c of vector i is (7 i + 13 c) mod 101 + 1. Labels are a
 /// permutation.
 struct RingIndex {
   struct Shape {
@@ -28,7 +28,7 @@ struct RingIndex {
     DType dtype = DType::kU8;
     Metric metric = Metric::kCosine;
     bool user_labels = false;
-    std::uint32_t bits = 0, replicas = 1;  ///< of codes, whose bytes are made by arithmetic too
+    std::uint32_t bits = 0, replicas = 1;  ///< of codes, whose bytes are also synthetic
     float alpha = 1.25f;
   };
 
@@ -67,7 +67,7 @@ struct RingIndex {
   RingIndex(const RingIndex&) = delete;
   RingIndex& operator=(const RingIndex&) = delete;
 
-  /// Valid until the next call, as all three.
+  /// Valid until the next call of any of the three.
   std::span<const NodeId> Links(std::uint32_t layer, NodeId id) {
     const NodeId nodes = contents.layers.nodes[layer];
     const std::uint32_t each_side = std::min(contents.layers.MaxDegree(layer) / 2, (nodes - 1) / 2);

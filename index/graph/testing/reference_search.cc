@@ -8,7 +8,7 @@
 namespace hmann {
 namespace {
 
-/// Everything that one best-first search has measured; nothing is ever thrown away.
+/// Everything that one graph search has measured; nothing is ever discarded.
 struct Scored {
   std::set<Candidate> all;
   std::set<NodeId> met, expanded;
@@ -17,7 +17,7 @@ struct Scored {
     all.insert(candidate);
     met.insert(candidate.id);
   }
-  /// The nearest `count`.
+  /// The nearest `count` candidates.
   std::vector<Candidate> Nearest(std::size_t count) const {
     std::vector<Candidate> nearest(all.begin(), all.end());
     nearest.resize(std::min(count, nearest.size()));
@@ -27,46 +27,46 @@ struct Scored {
 
 class Reference {
  public:
-  Reference(const ReferenceIndex& index, const std::byte* query, const ReferenceDials& dials)
-      : index_(index), query_(query), dials_(dials), n1_(index.layers.n1()) {}
+  Reference(const ReferenceIndex& index, const std::byte* query, const ReferenceParams& params)
+      : index_(index), query_(query), params_(params), n1_(index.layers.n1()) {}
 
   ReferenceAnswer Run() {
     RaiseWidths();
     Scored found;
-    std::size_t width = dials_.ef_l0;
+    std::size_t width = params_.ef_l0;
     if (n1_ > 0) {
       found = SearchL1();
-      if (dials_.ef_l0 == 0) {
-        width = std::min(dials_.ef_l1, n1_);
-      } else if (dials_.pool) {
-        SearchL0(found, dials_.ef_l0, dials_.epsilon, dials_.width);
+      if (params_.ef_l0 == 0) {
+        width = std::min(params_.ef_l1, n1_);
+      } else if (params_.pool) {
+        SearchL0(found, params_.ef_l0, params_.epsilon, params_.width);
       } else {
-        found = RunBeams(found.Nearest(dials_.ef_l1));
-        width = dials_.k;
+        found = RunBeams(found.Nearest(params_.ef_l1));
+        width = params_.k;
       }
     }
-    if (found.all.size() < dials_.k) {
-      // What was found is closed in on itself, or there is no L1: go on from there and
+    if (found.all.size() < params_.k) {
+      // The results form a closed component, or there is no L1: continue from them and
       // from node 0.
       found.expanded.clear();
       if (!found.met.contains(0)) MeasureInL0(found, {0});
-      SearchL0(found, std::max<std::size_t>(dials_.k, width));
+      SearchL0(found, std::max<std::size_t>(params_.k, width));
     }
-    counters_.slow_reads = read_.size();
-    for (NodeId id : read_) counters_.slow_bytes += index_.record_bytes(id);
-    return {found.Nearest(dials_.k), counters_};
+    counters_.node_reads = read_.size();
+    for (NodeId id : read_) counters_.node_bytes += index_.record_bytes(id);
+    return {found.Nearest(params_.k), counters_};
   }
 
  private:
   void RaiseWidths() {
-    if (dials_.ef_l0 == 0) {
-      dials_.ef_l1 = std::max(dials_.ef_l1, std::min(dials_.k, n1_));
-      if (dials_.k > n1_) {
-        dials_.pool = true;
-        dials_.ef_l0 = dials_.k;
+    if (params_.ef_l0 == 0) {
+      params_.ef_l1 = std::max(params_.ef_l1, std::min(params_.k, n1_));
+      if (params_.k > n1_) {
+        params_.pool = true;
+        params_.ef_l0 = params_.k;
       }
-    } else if (dials_.pool) {
-      dials_.ef_l0 = std::max(dials_.ef_l0, dials_.k);
+    } else if (params_.pool) {
+      params_.ef_l0 = std::max(params_.ef_l0, params_.k);
     }
   }
 
@@ -76,13 +76,13 @@ class Reference {
   }
 
   bool IsBeyondEpsilon(const Scored& scored, DistanceKey key, float epsilon) const {
-    if (epsilon < 0 || scored.all.size() < dials_.k) return false;
-    const DistanceKey kth = std::next(scored.all.begin(), dials_.k - 1)->key;
+    if (epsilon < 0 || scored.all.size() < params_.k) return false;
+    const DistanceKey kth = std::next(scored.all.begin(), params_.k - 1)->key;
     return key > index_.kernels.ToKey((1 + epsilon) * index_.kernels.ToDistance(kth));
   }
 
-  /// The nearest unexpanded candidate among the nearest `ef` and within `epsilon`, marked
-  /// as expanded; false if there is none.
+  /// Takes the nearest unexpanded candidate among the nearest `ef` and within `epsilon`,
+  /// and marks it as expanded; false if there is none.
   bool TakeNext(Scored& scored, std::size_t ef, NodeId* id, float epsilon = -1) {
     std::size_t place = 0;
     for (auto it = scored.all.begin(); it != scored.all.end() && place < ef; ++it, ++place) {
@@ -95,17 +95,17 @@ class Reference {
     return false;
   }
 
-  /// Layers above L1 greedily, then L1 with efSearchL1.
+  /// Searches the layers above L1 greedily, then L1 with efSearchL1.
   Scored SearchL1() {
     NodeId entry = 0;
     for (std::uint32_t layer = index_.layers.top(); layer >= 2; --layer) {
       Candidate best = Measure(entry);
       for (bool moved = true; moved;) {
         moved = false;
-        std::set<Candidate> neighbours;
-        for (NodeId id : index_.links(layer, entry)) neighbours.insert(Measure(id));
-        if (!neighbours.empty() && neighbours.begin()->key < best.key) {
-          best = *neighbours.begin();
+        std::set<Candidate> neighbors;
+        for (NodeId id : index_.links(layer, entry)) neighbors.insert(Measure(id));
+        if (!neighbors.empty() && neighbors.begin()->key < best.key) {
+          best = *neighbors.begin();
           entry = best.id;
           moved = true;
         }
@@ -113,7 +113,7 @@ class Reference {
     }
     Scored scored;
     scored.Add(Measure(entry));
-    for (NodeId id; TakeNext(scored, dials_.ef_l1, &id);) {
+    for (NodeId id; TakeNext(scored, params_.ef_l1, &id);) {
       ++counters_.expanded_l1;
       for (NodeId link : index_.links(1, id)) {
         if (!scored.met.contains(link)) scored.Add(Measure(link));
@@ -129,12 +129,12 @@ class Reference {
       for (NodeId id; together.size() < width && TakeNext(scored, ef, &id, epsilon);)
         together.push_back(id);
       if (together.empty()) return;
-      counters_.rounds +=
+      counters_.hops +=
           std::any_of(together.begin(), together.end(), [this](NodeId id) { return id < n1_; }) ? 1
                                                                                                 : 0;
       for (NodeId id : together) {
         ++counters_.expanded_l0;
-        ++counters_.slow_touches;
+        ++counters_.node_accesses;
         read_.insert(id);
         for (NodeId link : index_.links(0, id)) {
           if (!scored.met.contains(link) &&
@@ -152,20 +152,20 @@ class Reference {
       scored.Add(Measure(id));
       if (id < n1_) continue;
       read_.insert(id);
-      ++counters_.slow_touches;
+      ++counters_.node_accesses;
       waits = true;
     }
-    counters_.rounds += waits ? 1 : 0;
+    counters_.hops += waits ? 1 : 0;
   }
 
-  /// One beam of width efSearchL0 per candidate of L1, each alone; what they measured,
-  /// together.
+  /// Runs one separate beam of width efSearchL0 per candidate of L1, and returns all
+  /// their measurements together.
   Scored RunBeams(const std::vector<Candidate>& from) {
     Scored together;
     for (const Candidate& candidate : from) {
       Scored beam;
       beam.Add(candidate);
-      SearchL0(beam, dials_.ef_l0);
+      SearchL0(beam, params_.ef_l0);
       for (const Candidate& met : beam.all) together.Add(met);
     }
     return together;
@@ -173,7 +173,7 @@ class Reference {
 
   const ReferenceIndex& index_;
   const std::byte* query_;
-  ReferenceDials dials_;
+  ReferenceParams params_;
   NodeId n1_;
   std::set<NodeId> read_;
   ReferenceCounters counters_;
@@ -182,9 +182,9 @@ class Reference {
 }  // namespace
 
 ReferenceAnswer ReferenceSearch(const ReferenceIndex& index, const std::byte* query,
-                                ReferenceDials dials) {
-  HMANN_CHECK(dials.k > 0 && dials.k <= index.layers.n());
-  return Reference(index, query, dials).Run();
+                                ReferenceParams params) {
+  HMANN_CHECK(params.k > 0 && params.k <= index.layers.n());
+  return Reference(index, query, params).Run();
 }
 
 }  // namespace hmann

@@ -1,5 +1,5 @@
-/// For tests: the search of the whole index, slow and obvious. What index/search does
-/// must be this, answers and counters.
+/// For tests: a slow and simple search of the whole index. Answers and counters of
+/// index/search must equal those of this search.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,22 @@ struct ReferenceIndex {
   std::function<std::uint64_t(NodeId id)> record_bytes;  ///< of the node's record in L0
 };
 
-/// Dials as a user gives them, without defaults; widths are raised to hold k as section
-/// 11.f of doc/paper.md says.
-struct ReferenceDials {
+/// ResolvedParams as a user gives them, without defaults. Widths are raised to hold k, as
+/// in section 11.f of doc/paper.md.
+struct ReferenceParams {
   std::uint32_t k = 10;
   std::uint32_t ef_l1 = 16;
   std::uint32_t ef_l0 = 64;
-  bool pool = true;         ///< else beams
+  bool pool = true;         ///< otherwise beams
   std::uint32_t width = 1;  ///< of the pool: candidates that are expanded together
-  float epsilon = -1;  ///< of best-first: it ends at a candidate farther than (1 + epsilon) x the
-                       ///< kth best; -1: it does not
+  float epsilon = -1;       ///< graph: ends at a candidate farther than (1 + epsilon) x
+                            ///< the kth best; -1: no limit
 };
 
 /// Names as in the JSON of `hmann search`.
 struct ReferenceCounters {
   std::uint64_t distances_fast = 0, distances_slow = 0;
-  std::uint64_t slow_reads = 0, slow_touches = 0, slow_bytes = 0, rounds = 0;
+  std::uint64_t node_reads = 0, node_accesses = 0, node_bytes = 0, hops = 0;
   std::uint64_t expanded_l1 = 0, expanded_l0 = 0;
 };
 
@@ -49,13 +49,14 @@ struct ReferenceAnswer {
 /// Algorithms 2 and 3 as section 11 of doc/paper.md reads them. `query`: a stored row.
 /// Requires 0 < k <= n.
 ///
-/// What the counters count: every distance, by where the vector lies (the entry point of
-/// a layer is measured in each layer); every node whose links are read, in L1 and in L0;
-/// as slow records, the record of every node expanded in L0 and of every unpromoted node
-/// measured: `slow_touches` each time, `slow_reads` and `slow_bytes` once a query. A
-/// round is a step that waits: for the links of a promoted node (an unpromoted one's came
-/// with its vector), or for the vectors of one or more unpromoted neighbours.
+/// The counters count every distance, by where the vector lies (the entry point of a
+/// layer is measured in each layer). They count every node whose links are read, in L1
+/// and in L0. Slow records are the record of every node expanded in L0 and of every
+/// unpromoted node measured. They count in `node_accesses` each time, and in `node_reads`
+/// and `node_bytes` once a query. A hop is a step that waits: for the links of a promoted
+/// node (an unpromoted node's arrived with its vector), or for the vectors of one or more
+/// unpromoted neighbors.
 ReferenceAnswer ReferenceSearch(const ReferenceIndex& index, const std::byte* query,
-                                ReferenceDials dials);
+                                ReferenceParams params);
 
 }  // namespace hmann

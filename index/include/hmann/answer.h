@@ -7,27 +7,27 @@
 
 namespace hmann {
 
-struct Neighbour {
+struct Neighbor {
   std::uint64_t label = 0;
   float distance = 0;
 };
 
-/// What a query found.
+/// The result of one query.
 struct Answer {
-  std::vector<Neighbour> nearest;  ///< at most k, nearest first, ties by internal id
-  /// The query's budget ran out before its search was over: `nearest` is the best so far,
-  /// with exact distances still, perhaps fewer than k.
+  std::vector<Neighbor> nearest;  ///< at most k, nearest first, ties by internal id
+  /// The query ran out of budget before its search finished. `nearest` then holds the
+  /// best candidates so far, with exact distances, and possibly fewer than k.
   bool cut_short = false;
 };
 
-/// When a search must give up: checked by its driver every few steps.
+/// Conditions that stop a search early. The executor checks them every few steps.
 struct SearchLimits {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   const std::atomic<bool>* cancelled = nullptr;  ///< not owned
-  /// Of each query, from its start (SearchOptions::budget); 0: as long as it takes.
+  /// Time budget of each query, from its start (SearchParams::budget); 0: no limit.
   std::chrono::nanoseconds budget{0};
-  /// An internal id that is searched as if it were not in the index (all walks but
-  /// multi-start): that of a vector which is its own query, to learn from. None:
+  /// An internal id that the search treats as absent from the index (all modes except
+  /// multi-start). A vector that is its own learning query is excluded this way. None:
   /// 2^32 - 1.
   std::uint32_t excluded = 0xffffffff;
 };

@@ -1,4 +1,4 @@
-/// Plan and build an index, as `hmann plan` and `hmann build` do.
+/// Plans and builds an index, as `hmann plan` and `hmann build` do.
 #pragma once
 
 #include <atomic>
@@ -12,68 +12,79 @@
 
 namespace hmann {
 
-/// What an index is planned for.
+/// The machine that an index is planned for.
 struct PlanOptions {
   std::uint64_t fast_memory_bytes = 0;
-  std::string slow = "nvme";  ///< tier that L0 will lie on, of any size, as MakeTier takes it
-  int threads =
-      0;  ///< that search at once, whose scratch comes off the fast memory; 0: UsableCores()
+  /// The tier that will hold L0, as MakeTier takes it. Its size does not matter.
+  std::string slow = "nvme";
+  /// Threads that search concurrently. Their scratch memory is subtracted from the fast
+  /// memory. 0: UsableCores().
+  int threads = 0;
 };
 
 /// Where the structures of a planned index go, for OpenOptions.
-struct PlannedPlacement {
+struct PlannedStructure {
   std::string structure;  ///< "16 % promoted, 2 bits, replicas 1"
   std::string fast, slow;
-  std::uint64_t cache_bytes = 0;  ///< of a static cache; 0: none
+  std::uint64_t cache_bytes = 0;  ///< size of a static cache; 0: none
 };
 
 struct PlannedBuild {
-  BuildOptions build;  ///< with promote, bits and replicas of the plan
-  PlannedPlacement placement;
+  BuildOptions build;  ///< with the promote, bits and replicas of the plan
+  PlannedStructure placement;
 };
 
-/// Which index of the inputs of `build` to make for so much fast memory: `hmann build
-/// --fast-memory` and `promote --fast-memory` are Plan, then Build. What `build` says of
-/// promote, bits and replicas is kept. Reads headers only, and measures nothing: the same
-/// options and number of threads give the same plan.
-/// Errors: those of opening the inputs and of PlanPlacement; RESOURCE_EXHAUSTED naming
-/// the smallest fast memory that would do.
+/// Chooses which index to build from the inputs of `build` for the given fast memory.
+/// `hmann build --fast-memory` and `promote --fast-memory` run Plan, then Build. Values
+/// of promote, bits and replicas set in `build` are kept. Reads headers only and measures
+/// nothing: the same options and number of threads give the same plan. Errors: those of
+/// opening the inputs and of PlanMemory; RESOURCE_EXHAUSTED naming the smallest fast
+/// memory that would suffice.
 absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options);
 
-/// What the default dials of an index are set by.
+/// How the default parameters of an index are calibrated.
 struct CalibrateOptions {
   bool wanted = true;
-  std::string queries{};  ///< vector file of queries that are like those to come; empty: vectors of
-                          ///< the index, each searched as if it were not there
-  std::uint64_t learn = 0;  ///< queries of each k, at most; 0: what is needed
-  int threads = 0;          ///< 0: UsableCores(); Build takes those of the build
-  const std::atomic<bool>* cancelled = nullptr;  ///< not owned; Build takes that of the build
+  /// Vector file of queries similar to the expected ones. Empty: vectors of the index,
+  /// each searched as if it were absent.
+  std::string queries{};
+  /// Maximum number of queries for each k; 0: as many as needed.
+  std::uint64_t learn = 0;
+  int threads = 0;  ///< 0: UsableCores(); Build uses the threads of the build
+  /// Not owned; Build uses the one of the build.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
-/// What `hmann build` and `hmann promote` (from_index) are told.
+/// The arguments of `hmann build` and of `hmann promote` (from_index).
 struct BuildCall {
   BuildOptions build;
-  PlanOptions plan;  ///< with fast memory, which then says what `build` does not
+  PlanOptions plan;  ///< if fast memory is given, it decides what `build` leaves open
   CalibrateOptions calibrate;
 };
 
 struct CalibratedBuild {
   BuildReport report;
-  absl::StatusOr<Calibration> calibration;  ///< the index is whole even where this failed
+  absl::StatusOr<Calibration> calibration;  ///< the index is complete even if this failed
 };
 
-/// Where fast memory is given: what the rule makes of it, into call->build, and as a line
-/// for the eye. Errors: those of Plan; INVALID_ARGUMENT for a promote beside it.
+/// If fast memory is given, writes the structure that the rule chooses to call->build and
+/// describes it in a human-readable line. Errors: those of Plan; INVALID_ARGUMENT if
+/// promote is given as well.
 absl::StatusOr<std::string> ChooseStructure(BuildCall* call);
 
-/// Builds an index by Algorithm 1 and writes it to build.out (of from_index: by default
-/// to itself), whole or not at all, as `hmann build` does: chooses its structure where
-/// fast memory is given; then finds how far the default dials have to be scaled on this
-/// index for a recall, and stores that beside it, as Tune does its dials. Deterministic:
-/// the same input, options (but threads) and version give the same bytes. Until
-/// build.cancelled. Errors: those of ChooseStructure; INVALID_ARGUMENT (options,
-/// malformed or non-finite data, zero vector under cosine), NOT_FOUND, RESOURCE_EXHAUSTED
-/// (memory or disk; memory is checked before the work starts), CANCELLED.
+/// Builds an index by Algorithm 1, as `hmann build` does, and writes it to build.out.
+/// With from_index, the default output is that index itself. The file appears completely
+/// or not at all.
+///
+/// If fast memory is given, Build first chooses the structure. After the build it
+/// measures how far the default parameters must be scaled on this index to reach a
+/// recall. It stores the result next to the index, as Tune stores its parameters.
+///
+/// Deterministic: the same input, options (except threads) and version give the same
+/// bytes. Setting build.cancelled stops the build. Errors: those of ChooseStructure;
+/// INVALID_ARGUMENT (options, malformed or non-finite data, zero vector under cosine),
+/// NOT_FOUND, RESOURCE_EXHAUSTED (memory or disk; memory is checked before the work
+/// starts), CANCELLED.
 absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress);
 
 }  // namespace hmann

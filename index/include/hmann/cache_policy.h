@@ -7,7 +7,7 @@
 
 namespace hmann {
 
-/// How a cache of slow records chooses what it holds; see BlockCache.
+/// How a cache chooses which node records of the slow tier it holds; see BlockCache.
 enum class CachePolicy : std::uint8_t { kNone = 0, kStatic = 1, kDynamic = 2 };
 std::string_view Name(CachePolicy policy);  ///< "none", "static", "dynamic"
 absl::StatusOr<CachePolicy> ParseCachePolicy(std::string_view name);

@@ -5,57 +5,62 @@
 #include <string>
 #include <vector>
 
-#include "hmann/dials.h"
+#include "hmann/resolved_params.h"
 
 namespace hmann {
 
-/// The mean recall that default dials aim at, where an index is calibrated.
+/// The mean recall that the default parameters aim at, if the index is calibrated.
 constexpr double kDefaultRecall = 0.95;
 
-/// What the default dials of an index give: measured on it when it was built, not fitted
-/// to other data. The *effort* (index/dials/effort.h) scales the constants in
-/// SearchOptions::Resolve, which are effort 1.
+/// The recall and work that the default parameters reach on an index. They are measured
+/// on that index when it is built, not fitted to other data. The *ef_scale*
+/// (index/params/ef_scale.h) scales the constants in SearchParams::Resolve; the
+/// constants themselves are ef_scale 1.
 struct Calibration {
-  /// A way of searching that is the default somewhere: best-first in memory, by scalar
-  /// codes where the index is opened with them, quantised where L0 is far, from cells on
-  /// a device; and the upper layers alone, where that finds enough.
+  /// A way of searching that is the default in some setup. The ways are: graph for L0 in
+  /// memory, with scalar codes if the index is opened with them; quantized for an L0
+  /// slower than DRAM; quantized from cells for L0 on a device; and the upper layers
+  /// alone, if they find enough.
   struct Way {
-    WalkKind walk = WalkKind::kBestFirst;
+    SearchMode mode = SearchMode::kGraph;
     bool cells = false;
     std::uint32_t scalar_bits = 0;
     friend auto operator<=>(const Way&, const Way&) = default;
   };
   struct Point {
-    float effort = 1;
-    double recall = 0;     ///< mean over the queries
-    double distances = 0;  ///< to full vectors, mean over the queries; 0: not counted
+    float ef_scale = 1;
+    double recall = 0;  ///< mean over the queries
+    /// Full-precision distances, mean over the queries; 0: not counted.
+    double distances = 0;
   };
   struct Curve {
     Way way{};
     std::uint32_t k = 1;
-    std::uint64_t queries = 0;    ///< that its recalls are means over
-    std::vector<Point> points{};  ///< effort and recall rise; at least one
+    std::uint64_t queries = 0;    ///< number of queries that the means are taken over
+    std::vector<Point> points{};  ///< ascending in ef_scale and recall; at least one
   };
 
   std::string origin{};         ///< where the queries came from
-  std::vector<Curve> curves{};  ///< by way and k, ascending
+  std::vector<Curve> curves{};  ///< ordered by way, then k
 
   struct Found {
-    float effort = 1;
-    double recall = 0;     ///< to be expected; less than was asked for where no effort reaches it
-    double distances = 0;  ///< likewise; 0: not counted
+    float ef_scale = 1;
+    /// Expected recall; below the requested one if no ef_scale reaches it.
+    double recall = 0;
+    double distances = 0;  ///< expected number of distances; 0: not counted
   };
-  /// The effort for a recall: between two that were measured on a straight line of the
-  /// logarithm of the effort over the recall's odds; between two k, of the logarithm of
-  /// k (the effort's; of a walk that epsilon ends, epsilon's itself:
-  /// doc/notes/tuning.md); beyond the last k as there. A way with scalar codes that has
-  /// no curve goes by that without. Nothing: this way was not calibrated.
+  /// Finds the ef_scale for a recall. Between two measured points it interpolates the
+  /// logarithm of ef_scale linearly over the log-odds of the recall. Between two
+  /// calibrated k it interpolates linearly over log k: the logarithm of ef_scale, or
+  /// epsilon itself for a mode that epsilon terminates (doc/notes/tuning.md). Beyond the
+  /// last k, the value at the last k holds. A way with scalar codes that has no curve
+  /// uses the curve without them. nullopt: this way was not calibrated.
   std::optional<Found> Find(const Way& way, std::uint32_t k, double recall) const;
 
-  /// Whether the upper layers alone reach the recall with no more distances than that
-  /// way needs, which reads L0 besides: so it is where the promoted nodes are most
-  /// answers, as under inner product with norms that differ. No clock was looked at:
-  /// whoever makes fewer distances and no slow reads is faster on any machine.
+  /// Whether the upper layers alone reach the recall with no more distances than `way`,
+  /// which also reads L0. This holds where most answers are promoted nodes, as under
+  /// inner product with norms that differ. Times do not enter: fewer distances and no
+  /// node reads are faster on any machine.
   bool UpperIsEnough(const Way& way, std::uint32_t k, double recall) const;
 };
 

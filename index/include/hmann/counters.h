@@ -6,33 +6,36 @@
 
 namespace hmann {
 
-/// Work of one query, or the sum over some. Their names, for JSON and the wire, are
-/// CounterNames().
+/// Work of one query, or the sum over several queries. CounterNames() holds the names
+/// used in JSON and on the wire.
 struct Counters {
   std::uint64_t distances_fast = 0;
   std::uint64_t distances_slow = 0;
   std::uint64_t estimates = 0;
-  std::uint64_t slow_reads = 0;    ///< distinct records of the slow tier
-  std::uint64_t slow_touches = 0;  ///< with repeats
-  std::uint64_t slow_bytes = 0;    ///< of the records that slow_reads counts
-  std::uint64_t rounds = 0;  ///< steps that had to wait for slow records, of all beams together; on
-                             ///< a block tier, that did wait
-  std::uint64_t migrated = 0;       ///< parts of records (a read of a block tier) that were fetched
-                                    ///< ahead while L1 was searched
-  std::uint64_t migrated_used = 0;  ///< of these: wanted afterwards
-  std::uint64_t migrated_late =
-      0;  ///< of the used: not there yet when they were wanted, as far as can be told
+  std::uint64_t node_reads = 0;     ///< distinct node records read from the slow tier
+  std::uint64_t node_accesses = 0;  ///< node records used, with repeats
+  std::uint64_t node_bytes = 0;     ///< bytes of the records that node_reads counts
+  /// Hops that needed node records from the slow tier, summed over all beams. On a block
+  /// tier, only the hops that actually waited.
+  std::uint64_t hops = 0;
+  /// Parts of node records (reads, on a block tier) that were prefetched while L1 was
+  /// searched.
+  std::uint64_t migrated = 0;
+  std::uint64_t migrated_used = 0;  ///< those of `migrated` that the search used later
+  /// Those of `migrated_used` that had not arrived when needed, to the extent this is
+  /// known.
+  std::uint64_t migrated_late = 0;
   std::uint64_t io_reads = 0;  ///< reads from a block tier
   std::uint64_t io_bytes = 0;
-  std::uint64_t cache_hits = 0;  ///< records (blocks, on a block tier) that the cache had
+  /// Node records (blocks, on a block tier) found in the cache.
+  std::uint64_t cache_hits = 0;
   std::uint64_t expanded_l1 = 0;
   std::uint64_t expanded_l0 = 0;
 
   Counters& operator+=(const Counters& other);
 };
 
-/// Every counter and the name that users know it by, in the order in which they are
-/// printed.
+/// Every counter with its user-visible name, in output order.
 struct CounterName {
   std::string_view name;
   std::uint64_t Counters::*value;

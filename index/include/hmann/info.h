@@ -8,18 +8,19 @@
 
 namespace hmann {
 
-/// Bytes of a node's code: the code, its dimensions rounded up to a multiple of 8, and
-/// two factors in 4 bytes.
+/// Bytes of a node's code: the code itself, with the dimension rounded up to a multiple
+/// of 8, and two factors in 4 bytes.
 constexpr std::uint32_t CodeBytes(std::uint32_t dim, std::uint32_t bits) {
   return (dim + 7) / 8 * bits + 4;
 }
 
-/// The codes of an index: one of each unpromoted node, in fast memory, centred on its
+/// The codes of an index: one per unpromoted node, in fast memory, centered on its
 /// nearest promoted node.
 struct CodeInfo {
-  std::uint32_t bits = 0;      ///< per dimension, 1, 2 or 4; 0: the index has no codes and no cells
-  std::uint32_t replicas = 0;  ///< cells that a node is listed in: 1 or 2
-  std::uint32_t code_bytes = 0;  ///< code and factors of one node
+  /// Bits per dimension: 1, 2 or 4; 0: the index has no codes and no cells.
+  std::uint32_t bits = 0;
+  std::uint32_t replicas = 0;    ///< cells that list each node: 1 or 2
+  std::uint32_t code_bytes = 0;  ///< size of the code and factors of one node
   friend bool operator==(const CodeInfo&, const CodeInfo&) = default;
 };
 
@@ -29,29 +30,30 @@ struct LayerInfo {
   double mean_degree = 0;
 };
 
-/// Bytes of one structure of the index, beside what section 7 of the paper's memory
-/// formulas gives (0: no formula; a line of its own).
+/// Bytes of one structure of the index, and the value of the corresponding memory formula
+/// in section 7 of the paper (0: no formula; the structure has a line of its own).
 struct StructureBytes {
-  std::string name;  ///< "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels",
-                     ///< "norms", "label_order" (with its marks), "padding", "header"
+  /// "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels", "norms",
+  /// "label_order" (with its marks), "padding", "header".
+  std::string name;
   std::string tier;  ///< "fast", "slow", "file"
   std::uint64_t bytes = 0;
   std::uint64_t formula = 0;
 };
 
-/// Where a structure lies while an index is open.
+/// Where a structure is stored while an index is open.
 struct Placement {
-  /// Section of the file: "upper_links[1]", "fast_rows", "label_order", "l0"; or made by
-  /// Open: "cells", "scalar_codes", "l0_cache", "migration_space" (of the searchers that
-  /// have asked for Prefetch::kHelper; there where helpers run).
+  /// Section of the file: "upper_links[1]", "fast_rows", "label_order", "l0". Or a
+  /// structure that Open creates: "cells", "scalar_codes", "l0_cache", "migration_space"
+  /// (of the searchers that used Prefetch::kHelper; it exists where helpers run).
   std::string structure;
-  std::string tier;   ///< as asked for: "dram", "mapped", ...
-  std::string where;  ///< as the kernel says: "node 0: 100 %, 2 MiB pages 96 %, locked"
+  std::string tier;  ///< as requested: "dram", "mapped", ...
+  /// As the kernel reports: "node 0: 100 %, 2 MiB pages 96 %, locked".
+  std::string where;
   std::uint64_t bytes = 0;
 };
 
-/// What an index file says of itself. Everything is read from the header; nothing is
-/// recomputed.
+/// Metadata of an index file. All of it is read from the header; nothing is recomputed.
 struct IndexInfo {
   std::uint64_t n = 0;
   std::uint32_t dim = 0;
@@ -59,18 +61,20 @@ struct IndexInfo {
   Metric metric = Metric::kL2;
   std::uint32_t m = 0;
   std::uint32_t ef_construction = 0;
-  float alpha = 1;  ///< that links of L0 and L1 were chosen with, 1 to 2; where another library
-                    ///< made L0, those of L1
+  /// Pruning parameter of the links of L0 and L1, 1 to 2. If another library built L0, it
+  /// applies to L1 only.
+  float alpha = 1;
   std::vector<LayerInfo> layers;  ///< [0] is L0
   double promote = 0;             ///< N_1 / N
   std::vector<StructureBytes> bytes;
-  std::uint64_t content_hash = 0;  ///< over all sections
+  std::uint64_t content_hash = 0;  ///< hash over all sections
   std::uint64_t seed = 0;
-  std::string version;  ///< of the file format, "2.1"
+  std::string version;  ///< version of the file format, "2.1"
   std::uint64_t file_bytes = 0;
   CodeInfo codes;
-  bool user_labels =
-      false;  ///< 64-bit labels given by the user; else the row number in the base file
+  /// 64-bit labels given by the user; otherwise a label is the row number in the base
+  /// file.
+  bool user_labels = false;
 };
 
 }  // namespace hmann

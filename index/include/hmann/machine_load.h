@@ -1,4 +1,4 @@
-/// Whether anything else ran on the machine while something was measured.
+/// Detects other work on the machine during a measurement.
 #pragma once
 
 #include <sys/types.h>
@@ -8,26 +8,29 @@
 
 namespace hmann {
 
-/// What others took of the CPU time of all cores over an interval.
+/// Share of the CPU time of all cores that others used over an interval.
 struct OthersShare {
   double steal = 0;  ///< other virtual machines
   double busy = 0;   ///< other processes of this machine
 
-  /// Beyond these shares times of equal work were seen to differ by more than what is
-  /// looked for between settings: a guess, from machines of 2 cores.
+  /// Above these shares, times of equal work were observed to differ by more than the
+  /// differences sought between settings. The limits are a guess, from machines with 2
+  /// cores.
   bool quiet() const { return steal <= 0.02 && busy <= 0.1; }
   /// "others took 31 % of the CPU, other virtual machines 4 %".
   std::string Describe() const;
 };
 
-/// Begins an interval when it is made. Not known (no /proc/stat): nobody else ran.
+/// Starts an interval at construction. Without /proc/stat it reports that nothing else
+/// ran.
 class MachineLoad {
  public:
-  /// `ours`: running processes besides this one that do the measured work.
+  /// `ours`: running processes, other than this one, that do the measured work.
   explicit MachineLoad(std::vector<pid_t> ours = {});
 
-  /// From the beginning until now. The kernel counts in ticks of 10 ms: over less than
-  /// 200 ms it says little. A process of `ours` that has ended counts as another's.
+  /// The shares from construction until now. The kernel counts in ticks of 10 ms, so
+  /// intervals below 200 ms say little. A process of `ours` that has ended counts as
+  /// foreign.
   OthersShare Others() const;
 
  private:

@@ -6,13 +6,13 @@
 
 namespace hmann {
 
-/// Which vectors of an index may be answers: what a predicate of the user's is true for,
-/// a bit each. Index::Matching makes it, once for all queries that share the predicate.
-/// By internal ids of that index: a search of another refuses it. Immutable while
-/// searches use it; then thread-safe.
+/// The vectors of an index that may be answers: one bit per vector, set where a user's
+/// predicate holds. Index::Matching creates it, once for all queries that share the
+/// predicate. Bits are indexed by internal id, so a search of another index rejects it.
+/// Immutable while searches use it, and then thread-safe.
 class Matches {
  public:
-  /// Of the index with `n` vectors and this IndexInfo::content_hash.
+  /// For the index with `n` vectors and this IndexInfo::content_hash.
   Matches(std::uint64_t n, std::uint64_t content_hash)
       : n_(n), content_hash_(content_hash), words_((n + 63) / 64) {}
 
@@ -23,7 +23,7 @@ class Matches {
     word |= bit;
   }
   bool Has(std::uint32_t id) const { return (words_[id / 64] >> (id % 64) & 1) != 0; }
-  /// The first match at or after `id`; n where there is none.
+  /// The first match at or after `id`; n if there is none.
   std::uint64_t Next(std::uint64_t id) const {
     if (id >= n_) return n_;
     std::uint64_t at = id / 64, word = words_[at] & ~std::uint64_t{0} << (id % 64);
@@ -34,9 +34,9 @@ class Matches {
     return at * 64 + static_cast<std::uint64_t>(std::countr_zero(word));
   }
 
-  std::uint64_t n() const { return n_; }  ///< vectors of the index
+  std::uint64_t n() const { return n_; }  ///< number of vectors in the index
   std::uint64_t content_hash() const { return content_hash_; }
-  std::uint64_t size() const { return size_; }  ///< that match
+  std::uint64_t size() const { return size_; }  ///< number of matches
 
  private:
   std::uint64_t n_, content_hash_, size_ = 0;

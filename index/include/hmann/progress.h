@@ -8,23 +8,23 @@
 
 namespace hmann {
 
-/// Tells a person how far long work is, with rate and ETA: one redrawn line on a
-/// terminal, else a line every 30 seconds. Silent when the environment says so
-/// (HMANN_PROGRESS=never) or when constructed with kNever.
+/// Shows the progress of long work, with rate and ETA: one redrawn line on a terminal,
+/// otherwise a line every 30 seconds. Silent if the environment has HMANN_PROGRESS=never
+/// or if constructed with kNever.
 ///
-/// Thread safety: Advance and Now from any thread; Start and Finish from one.
+/// Thread safety: Advance and Now from any thread; Start and Finish from one thread.
 class Progress {
  public:
   enum class Show { kAuto, kAlways, kNever };
   explicit Progress(Show show = Show::kAuto);
 
-  /// Begins a phase of `total` units (0: unknown), e.g. ("insert", 1000000, "vectors").
+  /// Starts a phase of `total` units (0: unknown), e.g. ("insert", 1000000, "vectors").
   void Start(std::string phase, std::uint64_t total, std::string unit);
   void Advance(std::uint64_t units);
-  /// Ends the phase; returns its seconds.
+  /// Ends the phase and returns its duration in seconds.
   double Finish();
 
-  /// How far the phase is that runs, or ran last.
+  /// Progress of the current phase, or of the last one.
   struct State {
     std::string phase, unit;
     std::uint64_t done = 0, total = 0;
@@ -41,11 +41,11 @@ class Progress {
   std::atomic<std::uint64_t> done_{0};
   std::chrono::steady_clock::time_point start_;
   std::atomic<std::int64_t> next_print_ns_{0};
-  mutable std::mutex mutex_;  ///< of the phase, and of printing
+  mutable std::mutex mutex_;  ///< guards the phase and the printing
 };
 
-/// What a phase took: by the clock, of CPU on all threads of the process, and of memory
-/// that no file backs, at the most.
+/// Cost of a phase: wall-clock time, CPU time of all threads of the process, and peak
+/// memory not backed by a file.
 struct PhaseTime {
   std::string name;
   double seconds = 0, cpu_seconds = 0;

@@ -8,71 +8,76 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hmann/calibration.h"
-#include "hmann/dials.h"
+#include "hmann/resolved_params.h"
 #include "hmann/target.h"
 
 namespace hmann {
 
-/// A setting of the dials and what it did on the learning queries.
+/// A parameter setting and its results on the learning queries.
 struct TunedSetting {
-  Dials dials;
+  ResolvedParams params;
   double recall = 0, recall_low = 0, recall_p05 = 0;
   double mean_us = 0, p95_us = 0, p99_us = 0;
 };
 
-/// Where an index lies, as far as times depend on it: names of tiers without paths
+/// The placement of an index, reduced to what affects times: names of tiers without paths
 /// ("nvme", "numa:1", "emulated:lat=300ns"), and the cache ("none", "dynamic 268435456").
-struct TunedPlacement {
+struct TunedEntryKey {
   std::string fast, slow, cache;
-  friend bool operator==(const TunedPlacement&, const TunedPlacement&) = default;
+  friend bool operator==(const TunedEntryKey&, const TunedEntryKey&) = default;
 };
-/// Drops the path of a tier's name ("nvme:/mnt/x" becomes "nvme").
+/// Drops the path from a tier's name ("nvme:/mnt/x" becomes "nvme").
 std::string TierWithoutPath(const std::string& tier);
 
-/// What was found for one placement and k.
+/// The tuning result for one placement and k.
 struct TunedEntry {
-  TunedPlacement placement;
+  TunedEntryKey placement;
   std::uint32_t k = 0;
-  std::uint64_t queries = 0;  ///< learning queries
-  std::string origin;         ///< where they came from
-  std::string cpu, simd;      ///< whose times these are
-  /// Queries that a thread should have under way at once, and how many times the queries
-  /// a second of one at a time that gave. 0: not measured.
+  std::uint64_t queries = 0;  ///< number of learning queries
+  std::string origin;         ///< where the queries came from
+  std::string cpu, simd;      ///< the machine that the times were measured on
+  /// The number of queries that a thread should keep in flight, and its gain: queries per
+  /// second relative to one query at a time. 0: not measured.
   std::uint32_t in_flight = 0;
   double in_flight_gain = 0;
   std::vector<TunedSetting>
-      settings;  ///< that no other beats in both time and recall, mean_us ascending; at least one
+      /// Settings that no other beats in both time and recall, ascending by mean_us; at
+      /// least one.
+      settings;
 };
 
-/// The tuned table of an index: `<index>.tuned`, JSON (FORMAT.md, "The tuned table").
-/// Bound to the content of the index by its hash.
+/// The tuned table of an index: `<index>.tuned`, JSON (FORMAT.md, "The tuned table"). A
+/// hash binds it to the content of the index.
 struct TunedTable {
   std::uint64_t content_hash = 0;
   std::vector<TunedEntry> entries;
-  std::optional<Calibration> calibration{};  ///< for defaults, and targets that are not tuned
+  /// For defaults, and for targets that are not tuned.
+  std::optional<Calibration> calibration{};
 
-  /// nullptr: not tuned.
-  const TunedEntry* Find(const TunedPlacement& placement, std::uint32_t k) const;
-  /// In place of the entry of the same placement and k, if there is one.
+  /// The entry for `placement` and `k`; nullptr: not tuned.
+  const TunedEntry* Find(const TunedEntryKey& placement, std::uint32_t k) const;
+  /// Adds an entry; replaces the entry of the same placement and k, if any.
   void Put(TunedEntry entry);
 
-  /// The setting for a target: of two that differ in effort alone, what lies between
-  /// them. Errors: NOT_FOUND naming what is tuned, for a placement or k that is not;
-  /// OUT_OF_RANGE for a target that no setting meets, with the best that can be had.
-  absl::StatusOr<TunedSetting> Choose(const TunedPlacement& placement, std::uint32_t k,
+  /// The setting for a target. Between two settings that differ only in ef_scale, it
+  /// interpolates. Errors: NOT_FOUND for a placement or k that is not tuned, naming what
+  /// is tuned; OUT_OF_RANGE for a target that no setting meets, with the best available
+  /// value.
+  absl::StatusOr<TunedSetting> Choose(const TunedEntryKey& placement, std::uint32_t k,
                                       const Target& target) const;
 };
 
 std::string TunedPath(const std::string& index);
 
-/// The table of the index file `index`, which has `content_hash` and `n` vectors. Errors:
-/// NOT_FOUND where there is none; FAILED_PRECONDITION for a stale one (of other content);
-/// DATA_LOSS naming file, key, expected and found for a damaged one; UNIMPLEMENTED for
-/// another version.
+/// Reads the table of the index file `index`, which has `content_hash` and `n` vectors.
+/// Errors: NOT_FOUND if there is none; FAILED_PRECONDITION for a stale table (of other
+/// content); DATA_LOSS for a damaged one, naming file, key, expected and found;
+/// UNIMPLEMENTED for another version.
 absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_t content_hash,
                                           std::uint64_t n);
 
-/// Whole or not at all; an older table stays until then. Errors: those of AtomicFile.
+/// Writes the table completely or not at all; an older table remains until then. Errors:
+/// those of AtomicFile.
 absl::Status WriteTunedTable(const std::string& index, const TunedTable& table);
 
 }  // namespace hmann

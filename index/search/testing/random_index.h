@@ -1,5 +1,5 @@
-/// For tests: an index of random links and vectors, written and mapped, as a driver and
-/// as the reference see it.
+/// For tests: an index of random links and vectors, written and mapped, as seen by an
+/// executor and by the reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "hmann/search_options.h"
+#include "hmann/search_params.h"
 #include "index/base/buffer.h"
 #include "index/base/check.h"
 #include "index/base/random.h"
@@ -23,7 +23,7 @@
 #include "index/format/reader.h"
 #include "index/format/writer.h"
 #include "index/graph/testing/reference_search.h"
-#include "index/search/driver.h"
+#include "index/search/executor.h"
 #include "index/search/placed_index.h"
 
 namespace hmann {
@@ -35,15 +35,14 @@ struct RandomShape {
   Metric metric = Metric::kL2;
   std::uint64_t seed = 1;
   bool user_labels = false;
-  bool l1_in_pieces = false;  ///< L1 without links: a search of it ends where it began
-  std::uint32_t bits = 0;     ///< of codes; 0: none. Cells are ranges of ids with any centroid:
-                              ///< estimates are then poor, and still unbiased
+  bool l1_in_pieces = false;  ///< L1 without links: its search ends where it began
+  std::uint32_t bits = 0;     ///< of codes; 0: none. Estimates: poor, unbiased
   std::uint32_t replicas = 1;
 };
 
-/// Components are small whole numbers (but for f32), so that equal distances are common.
-/// In every layer node i is linked to its successor, so that all are reachable, and to
-/// random others. Not movable: views point into it.
+/// Components are small whole numbers (except for f32), so that equal distances are
+/// common. In every layer, node i is linked to its successor, so that all are reachable,
+/// and to random others. Not movable: views point into it.
 class RandomIndex {
  public:
   explicit RandomIndex(const RandomShape& shape)
@@ -69,8 +68,8 @@ class RandomIndex {
   /// Query number i: dim components as a user gives them.
   std::vector<std::byte> Query(std::uint64_t i) const { return Vector(1'000'000 + i); }
 
-  /// Overwrites bytes of L0 and of the upper layers' links, as a disk might: `change` is
-  /// called with the bytes of each.
+  /// Overwrites bytes of L0 and of the upper layers' links, as a faulty disk might. Calls
+  /// `change` with the bytes of each.
   void Damage(const std::function<void(std::byte*, std::size_t)>& change) {
     change(l0_.data(), l0_.size());
     for (Buffer& links : upper_links_) change(links.data(), links.size());
@@ -180,7 +179,7 @@ class RandomIndex {
     };
   }
 
-  /// L0 and the upper links are copies of their own, so that they can be damaged.
+  /// L0 and the upper links are separate copies, so that they can be damaged.
   void Place() {
     const auto copy = [](std::span<const std::byte> bytes) {
       Buffer buffer = *Buffer::Allocate(bytes.size());
@@ -221,13 +220,14 @@ class RandomIndex {
   std::vector<Buffer> upper_links_;
 };
 
-/// The driver of an index, told what a user says, as Searcher is.
-class AskedDriver {
+/// The executor of an index, with a user's parameters, like Searcher.
+class ParamsExecutor {
  public:
-  explicit AskedDriver(const PlacedIndex& index) : index_(index), driver_(MakeDriver(index)) {}
+  explicit ParamsExecutor(const PlacedIndex& index)
+      : index_(index), executor_(MakeExecutor(index)) {}
 
-  absl::Status Search(const void* query, const SearchOptions& options,
-                      std::vector<Neighbour>* nearest, Counters* counters,
+  absl::Status Search(const void* query, const SearchParams& options,
+                      std::vector<Neighbor>* nearest, Counters* counters,
                       const SearchLimits& limits) {
     absl::Status outcome;
     const auto done = [&](std::size_t, const absl::Status& status, Answer& answer) {
@@ -241,16 +241,16 @@ class AskedDriver {
 
   absl::Status SearchMany(
       std::size_t n, const std::function<const void*(std::size_t)>& query,
-      const SearchOptions& options, std::uint32_t in_flight,
+      const SearchParams& options, std::uint32_t in_flight,
       const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
       Counters* counters, const SearchLimits& limits) {
-    HMANN_ASSIGN_OR_RETURN(const Dials dials, options.Resolve(index_.Context()));
-    return driver_->Run({n, in_flight, query, dials, done, counters, limits});
+    HMANN_ASSIGN_OR_RETURN(const ResolvedParams params, options.Resolve(index_.Context()));
+    return executor_->Run({n, in_flight, query, params, done, counters, limits});
   }
 
  private:
   const PlacedIndex& index_;
-  std::unique_ptr<Driver> driver_;
+  std::unique_ptr<Executor> executor_;
 };
 
 }  // namespace hmann

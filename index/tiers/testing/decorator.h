@@ -12,7 +12,7 @@
 
 namespace hmann {
 
-/// One piece of test equipment of one tier; see decorators.h. Thread-safe.
+/// One test decorator for one tier; see decorators.h. Thread-safe.
 class Decorator {
  public:
   virtual ~Decorator() = default;
@@ -20,9 +20,9 @@ class Decorator {
   virtual std::unique_ptr<BlockReader> Wrap(std::unique_ptr<BlockReader> inner,
                                             std::weak_ptr<const void> region,
                                             std::uint64_t bytes) = 0;
-  /// For Whereabouts::note.
+  /// For MemoryResidency::note.
   virtual std::string Note() const = 0;
-  /// Asked before an addressable tier places something.
+  /// Called before an addressable tier places a region.
   virtual absl::Status BeforePlace() { return absl::OkStatus(); }
 };
 
@@ -33,7 +33,7 @@ std::unique_ptr<Decorator> MakeDelayer(std::chrono::nanoseconds min, std::chrono
                                        std::uint64_t seed);
 std::unique_ptr<Decorator> MakeStaller(std::uint64_t after);
 
-/// A reader that hands everything on.
+/// A reader that forwards everything.
 class DecoratedReader : public BlockReader {
  public:
   explicit DecoratedReader(std::unique_ptr<BlockReader> inner)

@@ -24,7 +24,7 @@ class DecoratedBlocks : public BlockSource {
     HMANN_ASSIGN_OR_RETURN(std::unique_ptr<BlockReader> reader, inner_->NewReader(options));
     return decorator_->Wrap(std::move(reader), alive_, bytes_);
   }
-  void Where(Whereabouts* where) const override {
+  void Where(MemoryResidency* where) const override {
     inner_->Where(where);
     where->note = absl::StrCat(decorator_->Note(), where->note.empty() ? "" : ", ", where->note);
   }
@@ -72,7 +72,7 @@ struct Settings {
   std::uint64_t seed = 1, every = 1, after = 0;
 };
 
-/// `allowed`: names, between blanks.
+/// `allowed`: names, separated by blanks.
 absl::Status ParseSettings(std::string_view text, std::string_view allowed, Settings* settings) {
   if (text.empty()) return InvalidArgument("expected", Absl(allowed), "found nothing");
   for (const absl::string_view part : absl::StrSplit(Absl(text), ',')) {

@@ -45,7 +45,7 @@ class FailingReader : public DecoratedReader {
   static constexpr std::uint64_t kWell = ~std::uint64_t{0};
 
   std::shared_ptr<Lot> lot_;
-  std::vector<std::uint64_t> fails_at_;  ///< by frame: the offset of the read, if it is to fail
+  std::vector<std::uint64_t> fails_at_;  ///< by frame: offset of a read to fail
 };
 
 class Failer : public Decorator {

@@ -1,4 +1,4 @@
-/// Decorators that hand reads over late, or never.
+/// Decorators that deliver reads late, or never.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// When the read that is begun now may be handed over.
+/// When a read that begins now may be delivered.
 using Schedule = std::function<Clock::time_point()>;
 
 class HoldingReader : public DecoratedReader {

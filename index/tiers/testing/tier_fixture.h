@@ -24,10 +24,10 @@
 
 namespace hmann {
 
-/// What the tests of the tiers share.
+/// Shared parts of the tests of the tiers.
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMlockWorks = false;  // sanitizers replace it by nothing
+constexpr bool kMlockWorks = false;  // sanitizers make it a no-op
 #else
 constexpr bool kMlockWorks = true;
 #endif
@@ -44,7 +44,7 @@ inline std::uint64_t ChecksumOf(std::span<const std::byte> bytes) {
   return checksum.Digest();
 }
 
-/// Random bytes in a mapped file, from its second block on, as a section lies in an index
+/// Random bytes in a mapped file, from its second block on, like a section in an index
 /// file.
 class Source {
  public:
@@ -59,7 +59,7 @@ class Source {
     AtomicFile file = *AtomicFile::Create(path_);
     EXPECT_TRUE(file.Append(text.data(), text.size()).ok() && file.Commit().ok());
     file_ = *MappedFile::Open(path_);
-    // Of the text: the mapping stays untouched.
+    // The checksum is of the text, so the mapping stays untouched.
     checksum_ = ChecksumOf(std::as_bytes(std::span(text).subspan(kBegin)));
   }
   ~Source() { ::unlink(path_.c_str()); }
@@ -84,7 +84,7 @@ inline absl::StatusOr<Region> PlaceIn(const std::string& spec, const PlacementSo
   return (*tier)->Place(source, silent);
 }
 
-/// Waits for `count` reads, a minute at most.
+/// Waits for `count` reads, at most a minute.
 inline std::vector<BlockDone> WaitFor(BlockReader& reader, std::size_t count) {
   std::vector<BlockDone> done;
   const auto patience = Clock::now() + std::chrono::minutes(1);
@@ -97,7 +97,7 @@ inline std::vector<BlockDone> WaitFor(BlockReader& reader, std::size_t count) {
   return done;
 }
 
-/// Bytes [offset, offset + bytes) of a region, whichever way its tier gives them.
+/// Bytes [offset, offset + bytes) of a region, on any tier.
 inline std::vector<std::byte> ReadRange(const Region& region, std::uint64_t offset,
                                         std::uint64_t bytes) {
   if (region.data() != nullptr) return {region.data() + offset, region.data() + offset + bytes};
@@ -119,7 +119,7 @@ inline std::vector<std::byte> ReadRange(const Region& region, std::uint64_t offs
   return read;
 }
 
-/// What a child process that runs `body` ends with: its signal, or 1000 + its exit code.
+/// How a child process that runs `body` ends: its signal, or 1000 + its exit code.
 template <class Body>
 int FateOfChild(const Body& body) {
   const pid_t child = ::fork();
@@ -134,8 +134,8 @@ int FateOfChild(const Body& body) {
   return WIFSIGNALED(status) ? WTERMSIG(status) : 1000 + WEXITSTATUS(status);
 }
 
-/// A tier by its spec, where PATH stands for a file of the test's own, and "pread " in
-/// front does without io_uring.
+/// A tier by its spec, in which PATH stands for the test's own file, and a leading "pread
+/// " disables io_uring.
 class TierByName : public ::testing::TestWithParam<std::string> {
  protected:
   static constexpr absl::string_view kPread = "pread ";

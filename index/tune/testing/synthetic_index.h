@@ -1,6 +1,5 @@
-/// An index that is arithmetic: work, recall and time of a setting in closed form, with
-/// queries of different hardness and a clock that is a little off. For tests of the
-/// tuner.
+/// A synthetic index in closed form: work, recall and time of a setting, with queries of
+/// different hardness and a slightly noisy clock. For tests of the tuner.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 namespace hmann {
 
 struct SyntheticIndex {
-  double noise = 0.02;  ///< of a round's mean time, relative
+  double noise = 0.02;  ///< relative noise of a round's mean time
   double slow_touch_ns = 60;
   double best_recall = 1;  ///< no setting exceeds it
   std::uint64_t queries = 2000;
@@ -21,104 +20,105 @@ struct SyntheticIndex {
 
   static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_codes = true}; }
 
-  /// Of L0: what `epsilon` lets a query of middling hardness keep, where it is set.
-  static double WidthInL0(const Dials& dials) {
-    return dials.epsilon.has_value() ? 600 * static_cast<double>(*dials.epsilon)
-                                     : static_cast<double>(dials.ef_l0);
+  /// Width of the search in L0: the part that `epsilon` lets a query of middling hardness
+  /// keep, if it is set.
+  static double WidthInL0(const ResolvedParams& params) {
+    return params.epsilon.has_value() ? 600 * static_cast<double>(*params.epsilon)
+                                      : static_cast<double>(params.ef_l0);
   }
 
-  static double Logit(const Dials& dials) {
-    const double ef_l0 = WidthInL0(dials);
-    double logit = std::log(ef_l0 + 1) + 0.15 * std::log(dials.ef_l1);
-    if (dials.walk == WalkKind::kMultiStart)
-      logit = 0.9 * std::log(dials.ef_l1) + 0.3 * std::log(ef_l0 + 1);
-    if (dials.walk == WalkKind::kQuantised) {
-      logit = 0.9 * std::log(ef_l0 + 2) + 0.4 * std::log(1 + static_cast<double>(dials.nprobe)) +
-              0.1 * std::log(dials.ef_l1);
-      if (dials.error_bound.has_value()) logit += 0.8 * std::log(*dials.error_bound / 2) + 0.4;
+  static double Logit(const ResolvedParams& params) {
+    const double ef_l0 = WidthInL0(params);
+    double logit = std::log(ef_l0 + 1) + 0.15 * std::log(params.ef_l1);
+    if (params.mode == SearchMode::kMultiStart)
+      logit = 0.9 * std::log(params.ef_l1) + 0.3 * std::log(ef_l0 + 1);
+    if (params.mode == SearchMode::kQuantized) {
+      logit = 0.9 * std::log(ef_l0 + 2) + 0.4 * std::log(1 + static_cast<double>(params.nprobe)) +
+              0.1 * std::log(params.ef_l1);
+      if (params.error_bound.has_value()) logit += 0.8 * std::log(*params.error_bound / 2) + 0.4;
     }
     return 1.5 * logit - 3;
   }
 
-  /// Of so many queries.
-  static Counters Work(const Dials& dials, std::uint64_t of = 1000) {
+  /// The counters of `of` queries.
+  static Counters Work(const ResolvedParams& params, std::uint64_t of = 1000) {
     const auto each = static_cast<double>(of);
-    const double ef_l0 = WidthInL0(dials);
-    const auto ef_l1 = static_cast<double>(dials.ef_l1);
+    const double ef_l0 = WidthInL0(params);
+    const auto ef_l1 = static_cast<double>(params.ef_l1);
     double slow = 12 * ef_l0 + 40, fast = 200 + 15 * ef_l1, codes = 0, rounds = ef_l0 + 5;
-    if (dials.walk == WalkKind::kMultiStart) slow = 9 * ef_l1 * (ef_l0 + 1);
-    if (dials.walk == WalkKind::kQuantised) {
-      codes = 20 * ef_l0 + 8 * static_cast<double>(dials.nprobe);
+    if (params.mode == SearchMode::kMultiStart) slow = 9 * ef_l1 * (ef_l0 + 1);
+    if (params.mode == SearchMode::kQuantized) {
+      codes = 20 * ef_l0 + 8 * static_cast<double>(params.nprobe);
       slow = (ef_l0 + 4) *
-                 (dials.error_bound.has_value() ? std::min(1.0, *dials.error_bound / 2.5) : 1) +
+                 (params.error_bound.has_value() ? std::min(1.0, *params.error_bound / 2.5) : 1) +
              2;
-      rounds = slow / dials.beam_width + 1;
+      rounds = slow / params.beam_width + 1;
     }
     Counters counters;
     counters.distances_fast = static_cast<std::uint64_t>(std::lround(each * fast));
     counters.distances_slow = static_cast<std::uint64_t>(std::lround(each * slow));
-    counters.slow_touches = counters.distances_slow;
-    counters.slow_reads = counters.distances_slow;
-    counters.slow_bytes = 256 * counters.slow_reads;
+    counters.node_accesses = counters.distances_slow;
+    counters.node_reads = counters.distances_slow;
+    counters.node_bytes = 256 * counters.node_reads;
     counters.estimates = static_cast<std::uint64_t>(std::lround(each * codes));
-    counters.rounds = static_cast<std::uint64_t>(std::lround(each * rounds));
+    counters.hops = static_cast<std::uint64_t>(std::lround(each * rounds));
     counters.expanded_l1 = static_cast<std::uint64_t>(std::lround(each * (ef_l1 + 4)));
     counters.expanded_l0 = static_cast<std::uint64_t>(std::lround(each * ef_l0));
     return counters;
   }
 
-  /// Without noise.
-  double MeanUs(const Dials& dials) const {
-    const Counters work = Work(dials);
-    const double share = dials.walk == WalkKind::kMultiStart ? 1.0 / dials.query_threads : 1;
-    const double ns = 2000 + 20e-3 * static_cast<double>(work.distances_fast) +
-                      share * (25 + slow_touch_ns) * 1e-3 * static_cast<double>(work.slow_touches) +
-                      6e-3 * static_cast<double>(work.estimates) +
-                      share * 100e-3 * static_cast<double>(work.rounds) +
-                      (dials.query_threads > 1 ? 9000 : 0);
+  /// The mean time without noise.
+  double MeanUs(const ResolvedParams& params) const {
+    const Counters work = Work(params);
+    const double share = params.mode == SearchMode::kMultiStart ? 1.0 / params.query_threads : 1;
+    const double ns =
+        2000 + 20e-3 * static_cast<double>(work.distances_fast) +
+        share * (25 + slow_touch_ns) * 1e-3 * static_cast<double>(work.node_accesses) +
+        6e-3 * static_cast<double>(work.estimates) +
+        share * 100e-3 * static_cast<double>(work.hops) + (params.query_threads > 1 ? 9000 : 0);
     return ns / 1000;
   }
 
-  double RecallOf(const Dials& dials, std::uint64_t query) const {
+  double RecallOf(const ResolvedParams& params, std::uint64_t query) const {
     const double hardness = 3 * (RandomUnit(11, query) - 0.5);
-    return best_recall / (1 + std::exp(-Logit(dials) - hardness));
+    return best_recall / (1 + std::exp(-Logit(params) - hardness));
   }
 
-  double MeanRecall(const Dials& dials) const {
+  double MeanRecall(const ResolvedParams& params) const {
     double sum = 0;
     for (std::uint64_t query = 0; query < queries; ++query)
-      sum += RecallOf(dials, query) / static_cast<double>(queries);
+      sum += RecallOf(params, query) / static_cast<double>(queries);
     return sum;
   }
 
-  Counted Count(const Dials& dials, std::uint64_t count) const {
+  Counted Count(const ResolvedParams& params, std::uint64_t count) const {
     Counted counted{.queries = std::min(count, queries)};
     const auto n = static_cast<double>(counted.queries);
     double squares = 0;
     for (std::uint64_t query = 0; query < counted.queries; ++query) {
-      const double recall = RecallOf(dials, query);
+      const double recall = RecallOf(params, query);
       counted.recall += recall / n;
       squares += recall * recall / n;
     }
     counted.recall_deviation = std::sqrt(std::max(0.0, squares - counted.recall * counted.recall));
-    counted.counters = Work(dials, counted.queries);
+    counted.counters = Work(params, counted.queries);
     return counted;
   }
 
-  Timed Time(const Dials& dials, std::uint64_t count) const {
+  Timed Time(const ResolvedParams& params, std::uint64_t count) const {
     Timed timed{.queries = count};
-    timed.mean_us = MeanUs(dials) * (1 + noise * (2 * RandomUnit(5, runs++) - 1));
+    timed.mean_us = MeanUs(params) * (1 + noise * (2 * RandomUnit(5, runs++) - 1));
     timed.p95_us = 1.4 * timed.mean_us;
     timed.p99_us = 2 * timed.mean_us;
     return timed;
   }
 
   TuningRuns AsRuns() const {
-    return {[this](const Dials& dials, std::uint64_t count) -> absl::StatusOr<Counted> {
-              return Count(dials, count);
+    return {[this](const ResolvedParams& params, std::uint64_t count) -> absl::StatusOr<Counted> {
+              return Count(params, count);
             },
-            [this](const Dials& dials, std::uint64_t,
-                   std::uint64_t count) -> absl::StatusOr<Timed> { return Time(dials, count); }};
+            [this](const ResolvedParams& params, std::uint64_t,
+                   std::uint64_t count) -> absl::StatusOr<Timed> { return Time(params, count); }};
   }
 };
 

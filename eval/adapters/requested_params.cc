@@ -1,0 +1,23 @@
+#include "eval/adapters/requested_params.h"
+
+#include <string>
+#include <vector>
+
+#include "eval/adapters/adapter.h"
+#include "hmann/param_table.h"
+#include "index/base/status_macros.h"
+#include "index/params/params_json.h"
+
+namespace hmann::eval {
+
+absl::StatusOr<SearchParams> RequestedParams(const nlohmann::json& setting) {
+  std::vector<std::string> keys;
+  for (const ParamInfo& param : ParamTable()) keys.emplace_back(param.name);
+  HMANN_RETURN_IF_ERROR(CheckKeys(setting, keys));
+  SearchParams options;
+  if (const absl::Status asked = ParamsFromJson(setting, &options); !asked.ok())
+    return InvalidArgument("setting ", asked.message());
+  return options;
+}
+
+}  // namespace hmann::eval

@@ -1,0 +1,184 @@
+#include "index/codes/scalar_quantizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "index/base/status_macros.h"
+#include "index/codes/choose.h"
+
+namespace hmann {
+namespace {
+
+using Columns = std::vector<std::vector<float>>;
+
+/// With SQ4, a query's components are eighths of a step.
+constexpr float kQueryUnits = 8;
+/// kClipped: the shares of the sample that may lie outside the range, at each end.
+/// kWidths: the quantile of the dimensions' ranges, from narrow to wide, that becomes the
+/// range of all.
+constexpr double kClipped[] = {0, 0.0005, 0.002, 0.005, 0.01, 0.02, 0.04};
+constexpr double kWidths[] = {1, 0.9, 0.8};
+
+float Quantile(const std::vector<float>& sorted, double at) {
+  return sorted[static_cast<std::size_t>(at * static_cast<double>(sorted.size() - 1))];
+}
+
+std::int8_t Rounded(float x) {
+  return static_cast<std::int8_t>(std::round(std::clamp(x, -128.0f, 127.0f)));
+}
+
+}  // namespace
+
+absl::StatusOr<ScalarQuantizer> ScalarQuantizer::Learn(
+    const Kernels& kernels, std::uint32_t bits, std::size_t count,
+    const std::function<const std::byte*(std::size_t)>& sample) {
+  if (bits != 4 && bits != 8) return InvalidArgument("sq: expected 0, 4 or 8, found ", bits);
+  if (count == 0) return InvalidArgument("sq: no vectors to learn from");
+  ScalarQuantizer quantizer(kernels, bits);
+  HMANN_RETURN_IF_ERROR(quantizer.ChooseCodeKernels());
+  Columns columns(kernels.dim, std::vector<float>(count));
+  Scratch scratch;
+  for (std::size_t i = 0; i < count; ++i) {
+    quantizer.Read(sample(i), scratch);
+    for (std::uint32_t d = 0; d < kernels.dim; ++d) columns[d][i] = scratch.components[d];
+  }
+  quantizer.FitRange(columns);
+  return quantizer;
+}
+
+absl::Status ScalarQuantizer::ChooseCodeKernels() {
+  const bool ip = kernels_.metric == Metric::kInnerProduct;
+  HMANN_ASSIGN_OR_RETURN(
+      code_kernels_,
+      ChooseKernels(DType::kI8, ip ? Metric::kInnerProduct : Metric::kL2, kernels_.dim));
+  query_bytes_ = kernels_.dim;
+  if (bits_ == 8) return absl::OkStatus();
+  const CodeKernels* const codes = FindCodeKernels(code_kernels_.simd);
+  code_kernels_.one = codes->scalar_one[ip ? 1 : 0];
+  code_kernels_.many = codes->scalar_many[ip ? 1 : 0];
+  code_kernels_.block = nullptr;
+  code_kernels_.row_bytes = (kernels_.dim + 7) / 8 * 4;
+  const std::size_t blocks = (kernels_.dim + kBlockDims - 1) / kBlockDims;
+  query_bytes_ = static_cast<std::uint32_t>(blocks * sizeof(QueryBlock) + sizeof(std::int32_t));
+  return absl::OkStatus();
+}
+
+double ScalarQuantizer::ErrorOf(const Columns& columns) const {
+  const float most = bits_ == 8 ? 255 : 15;
+  double sum = 0;
+  for (std::size_t d = 0; d < columns.size(); ++d) {
+    float of_column = 0;
+    for (const float x : columns[d]) {
+      const float at = (x - lowest_[d]) / step_;
+      const float level = std::floor(std::clamp(at, 0.0f, most) + 0.5f);
+      of_column += (at - level) * (at - level);
+    }
+    sum += static_cast<double>(of_column);
+  }
+  return sum / static_cast<double>(columns.size() * columns[0].size());
+}
+
+void ScalarQuantizer::FitRange(Columns& columns) {
+  for (std::vector<float>& column : columns) std::sort(column.begin(), column.end());
+  const std::size_t dim = columns.size();
+  ScalarQuantizer best = *this;
+  double least = std::numeric_limits<double>::max();
+  std::vector<float> middles(dim), widths(dim);
+  for (const double clipped : kClipped) {
+    for (std::size_t d = 0; d < dim; ++d) {
+      const float low = Quantile(columns[d], clipped), high = Quantile(columns[d], 1 - clipped);
+      middles[d] = low + (high - low) / 2;
+      widths[d] = high - low;
+    }
+    std::vector<float> sorted = widths;
+    std::sort(sorted.begin(), sorted.end());
+    for (const double width : kWidths) {
+      const float range = Quantile(sorted, width);
+      if (!(range > 0)) continue;
+      step_ = range / (bits_ == 8 ? 255.0f : 15.0f);
+      lowest_.resize(dim);
+      for (std::size_t d = 0; d < dim; ++d) lowest_[d] = middles[d] - range / 2;
+      const double variance = ErrorOf(columns);
+      const double error = variance * static_cast<double>(step_) * static_cast<double>(step_);
+      if (!(error < least)) continue;
+      least = error;
+      variance_ = static_cast<float>(variance);
+      best = *this;
+    }
+  }
+  if (best.lowest_.empty()) best.lowest_ = middles;  // all vectors are equal
+  *this = std::move(best);
+}
+
+void ScalarQuantizer::Read(const std::byte* row, Scratch& scratch) const {
+  scratch.components.resize(kernels_.dim);
+  ReadComponents(kernels_.dtype, row, kernels_.dim, scratch.components.data());
+  if (kernels_.metric != Metric::kCosine || IsFloat(kernels_.dtype)) return;
+  float scale = 1;
+  std::memcpy(&scale, row + kernels_.row_bytes - sizeof(scale), sizeof(scale));
+  for (float& component : scratch.components) component *= scale;
+}
+
+void ScalarQuantizer::Encode(const std::byte* row, std::byte* code, Scratch& scratch) const {
+  Read(row, scratch);
+  const std::size_t dim = kernels_.dim, padded = (dim + 7) / 8 * 8;
+  scratch.levels.resize(padded);
+  const float most = bits_ == 8 ? 255 : 15, per_step = 1 / step_;
+  const float* const components = scratch.components.data();
+  const float* const lowest = lowest_.data();
+  std::uint8_t* const levels = scratch.levels.data();
+  for (std::size_t d = 0; d < dim; ++d) {
+    const float at = (components[d] - lowest[d]) * per_step + 0.5f;
+    levels[d] = static_cast<std::uint8_t>(static_cast<int>(at < 0 ? 0 : at > most ? most : at));
+  }
+  if (bits_ == 4) return PackLevels(levels, padded, 4, code);
+  for (std::size_t d = 0; d < dim; ++d) code[d] = static_cast<std::byte>(levels[d] ^ 0x80);
+}
+
+void ScalarQuantizer::EncodeQuery(const std::byte* query, std::byte* out, Scratch& scratch) const {
+  Read(query, scratch);
+  const std::size_t dim = kernels_.dim, padded = (dim + 7) / 8 * 8;
+  scratch.query.assign(padded, 0);
+  const float* const components = scratch.components.data();
+  if (kernels_.metric == Metric::kInnerProduct) {
+    float largest = 0;
+    for (std::size_t d = 0; d < dim; ++d) largest = std::max(largest, std::abs(components[d]));
+    const float scale = largest > 0 ? 127 / largest : 0;
+    for (std::size_t d = 0; d < dim; ++d) scratch.query[d] = Rounded(components[d] * scale);
+  } else {
+    const float units = bits_ == 8 ? 1 : kQueryUnits, from = bits_ == 8 ? 128 : 0;
+    for (std::size_t d = 0; d < dim; ++d)
+      scratch.query[d] = Rounded((components[d] - lowest_[d]) / step_ * units - from);
+  }
+  if (bits_ == 8) {
+    std::memcpy(out, scratch.query.data(), dim);
+    return;
+  }
+  std::int32_t norm = 0;
+  for (const std::int8_t component : scratch.query) norm += component * component;
+  LayOutQuery(scratch.query.data(), padded, 4, scratch.blocks);
+  std::memcpy(out, scratch.blocks.data(), query_bytes_ - sizeof(norm));
+  std::memcpy(out + query_bytes_ - sizeof(norm), &norm, sizeof(norm));
+}
+
+DistanceKey ScalarQuantizer::Margin(const std::byte* query, DistanceKey key) const {
+  const float distance = code_kernels_.ToDistance(key);
+  const float units = bits_ == 8 ? 1 : kQueryUnits;
+  float error = 0;
+  if (kernels_.metric != Metric::kInnerProduct) {
+    error = 2 * std::sqrt(distance * (units * units * variance_ + 1.0f / 12));
+  } else {
+    // Rounding the query adds less error: its components are levels of 8 bits.
+    float norm = 0;
+    for (std::uint32_t at = 0; at < query_bytes_ - (bits_ == 4 ? sizeof(std::int32_t) : 0); ++at) {
+      const auto component = static_cast<float>(static_cast<std::int8_t>(query[at]));
+      norm += component * component;
+    }
+    error = std::sqrt(2 * norm * variance_);
+  }
+  return code_kernels_.ToKey(distance + 3 * error);
+}
+
+}  // namespace hmann

@@ -1,0 +1,77 @@
+#include "hmann/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "index/base/statistics.h"
+#include "index/params/ef_scale.h"
+
+namespace hmann {
+namespace {
+
+/// Geometric interpolation: `share` of the way from a to b. 0 if either is unknown (0).
+template <class T>
+T Between(T a, T b, double share) {
+  if (a == 0 || b == 0) return 0;
+  return static_cast<T>(
+      std::exp(std::log(double{a}) + share * (std::log(double{b}) - std::log(double{a}))));
+}
+
+Calibration::Found On(const Calibration::Curve& curve, double recall) {
+  const auto reaches = [&](const Calibration::Point& point) { return point.recall >= recall; };
+  const auto above = std::find_if(curve.points.begin(), curve.points.end(), reaches);
+  if (above == curve.points.end() || above == curve.points.begin()) {
+    const Calibration::Point& point = above == curve.points.end() ? curve.points.back() : *above;
+    return {point.ef_scale, point.recall, point.distances};
+  }
+  const auto below = above - 1;
+  const double share =
+      (Logit(recall) - Logit(below->recall)) / (Logit(above->recall) - Logit(below->recall));
+  return {Between(below->ef_scale, above->ef_scale, share), recall,
+          Between(below->distances, above->distances, share)};
+}
+
+}  // namespace
+
+std::optional<Calibration::Found> Calibration::Find(const Way& way, std::uint32_t k,
+                                                    double recall) const {
+  const Curve *below = nullptr, *above = nullptr;
+  for (const Curve& curve : curves) {
+    if (curve.way != way) continue;
+    if (curve.k <= k) below = &curve;
+    if (curve.k >= k && above == nullptr) above = &curve;
+  }
+  if (below == nullptr && above == nullptr)
+    return way.scalar_bits > 0 ? Find({way.mode, way.cells}, k, recall) : std::nullopt;
+  if (below == nullptr || above == nullptr) return On(*(below == nullptr ? above : below), recall);
+  const Found low = On(*below, recall), high = On(*above, recall);
+  if (below == above) return low;
+  const auto from_below = [&](std::uint32_t to) {
+    return std::log(static_cast<double>(to)) - std::log(static_cast<double>(below->k));
+  };
+  const double share = from_below(k) / from_below(above->k);
+  float ef_scale = Between(low.ef_scale, high.ef_scale, share);
+  if (way.mode == SearchMode::kGraph || (way.mode == SearchMode::kQuantized && !way.cells)) {
+    const auto epsilon = [](const Found& found, std::uint32_t of) {
+      return double{found.ef_scale} * double{DefaultEpsilon(of)};
+    };
+    const double between = std::lerp(epsilon(low, below->k), epsilon(high, above->k), share);
+    ef_scale = static_cast<float>(between / double{DefaultEpsilon(k)});
+  }
+  return Found{ef_scale, std::min(low.recall, high.recall),
+               Between(low.distances, high.distances, share)};
+}
+
+bool Calibration::UpperIsEnough(const Way& way, std::uint32_t k, double recall) const {
+  const std::optional<Found> upper = Find({.mode = SearchMode::kUpper}, k, recall);
+  // Beyond the last measured k the recall falls at an unknown rate.
+  const bool measured = std::any_of(curves.begin(), curves.end(), [k](const Curve& curve) {
+    return curve.way.mode == SearchMode::kUpper && curve.k >= k;
+  });
+  if (!upper.has_value() || !measured || upper->recall < recall) return false;
+  const std::optional<Found> other = Find(way, k, recall);
+  if (!other.has_value() || other->recall < recall) return true;
+  return upper->distances > 0 && upper->distances <= other->distances;
+}
+
+}  // namespace hmann

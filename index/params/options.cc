@@ -1,0 +1,282 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_join.h"
+#include "hmann/matches.h"
+#include "hmann/param_table.h"
+#include "hmann/search_params.h"
+#include "index/base/status_macros.h"
+#include "index/params/ef_scale.h"
+
+namespace hmann {
+namespace {
+
+/// Width in L0 if `epsilon` ends the search: a bound for the hardest queries.
+constexpr std::uint32_t kMostOfEpsilon = 200;
+
+absl::Status CheckTaken(const SearchParams& options, SearchMode mode) {
+  for (const ParamInfo& param : ParamTable()) {
+    const std::optional<double> asked = param.asked(options);
+    if (!asked.has_value() || param.modes.Contains(mode)) continue;
+    // A value that only states what the mode does anyway is valid.
+    if (asked == param.running(ResolvedParams()) || asked == param.off) continue;
+    std::vector<std::string> takers;
+    for (const SearchMode other : {SearchMode::kMultiStart, SearchMode::kGraph,
+                                   SearchMode::kQuantized, SearchMode::kUpper}) {
+      if (param.modes.Contains(other)) takers.emplace_back(Name(other));
+    }
+    return InvalidArgument(std::string(param.name), ": the mode ", std::string(Name(mode)),
+                           " has no such parameter, only ", absl::StrJoin(takers, " and "),
+                           options.mode.has_value() ? "" : ": name a mode");
+  }
+  if (mode != SearchMode::kQuantized && options.ef_l0 == 0u) {
+    return InvalidArgument("ef_l0: expected 1 to ", kMaxEf, " for the mode ",
+                           std::string(Name(mode)), ", found 0: the mode upper answers from L1");
+  }
+  if (mode == SearchMode::kGraph && options.beam_width.value_or(1) > kMaxGraphWidth) {
+    return InvalidArgument("beam_width: expected 1 to ", kMaxGraphWidth,
+                           " for the graph mode, found ", *options.beam_width);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTarget(const SearchParams& options) {
+  const std::string name = options.recall.has_value() ? "recall" : "latency_us";
+  for (const ParamInfo& param : ParamTable()) {
+    if (!param.asked(options).has_value() || param.with_target) continue;
+    return InvalidArgument(
+        name, ": expected a target or parameters, found both: ", std::string(param.name));
+  }
+  if (options.recall.has_value() && !(*options.recall > 0 && *options.recall <= 1))
+    return InvalidArgument("recall: expected a target in (0, 1], found ", *options.recall);
+  if (options.latency.has_value() && options.latency->count() <= 0) {
+    return InvalidArgument("latency_us: expected at least 1, found 0");
+  }
+  return absl::OkStatus();
+}
+
+/// Fills in the parameters that the user left open.
+class Resolution {
+ public:
+  Resolution(const SearchParams& options, const SearchContext& context)
+      : options_(options), context_(context) {
+    params_.k = options.k;
+    params_.mode = options.mode.value_or(DefaultMode());
+    if (UpperIsEnough()) params_.mode = SearchMode::kUpper;
+    params_.error_bound = options.error_bound;
+    params_.prefetch = options.prefetch.value_or(params_.prefetch);
+    params_.query_threads = options.query_threads.value_or(1);
+  }
+
+  ResolvedParams Run() {
+    switch (params_.mode) {
+      case SearchMode::kMultiStart:
+        params_.ef_l1 = options_.ef_l1.value_or(std::max(32u, 4 * params_.k));
+        params_.ef_l0 = options_.ef_l0.value_or(2);
+        break;
+      case SearchMode::kGraph:
+        ResolveBestFirst();
+        break;
+      case SearchMode::kQuantized:
+        ResolveQuantized();
+        break;
+      case SearchMode::kUpper:
+        ResolveUpper();
+    }
+    ScaleWhatIsOpen();
+    params_.ef_l0 = static_cast<std::uint32_t>(std::min<std::uint64_t>(params_.ef_l0, context_.n));
+    if (context_.n1 > 0)
+      params_.ef_l1 =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(params_.ef_l1, context_.n1));
+    return params_;
+  }
+
+  SearchMode mode() const { return params_.mode; }
+
+ private:
+  /// Codes pay off if node reads are slow. Scalar codes, if the user requested them, take
+  /// precedence.
+  SearchMode DefaultMode() const {
+    const bool codes_pay = context_.scalar_bits == 0 && (context_.block_tier || context_.far);
+    return context_.has_codes && codes_pay ? SearchMode::kQuantized : SearchMode::kGraph;
+  }
+
+  bool UpperIsEnough() const {
+    if (context_.calibration == nullptr || context_.ef_scale.has_value() ||
+        options_.names_params() || params_.k > context_.n1)
+      return false;
+    const bool from_cells = params_.mode == SearchMode::kQuantized && context_.block_tier;
+    return context_.calibration->UpperIsEnough({params_.mode, from_cells, context_.scalar_bits},
+                                               params_.k, options_.recall.value_or(kDefaultRecall));
+  }
+
+  /// Sets what ends the search if the user left it open and nothing else ends it.
+  /// `width_without`: the width in L0 if `epsilon` does not end the search.
+  void ResolveEnd(bool has_other_end, std::uint32_t width_without) {
+    const bool is_open = !options_.ef_l0.has_value();
+    if (options_.epsilon.has_value()) {
+      if (*options_.epsilon >= 0) params_.epsilon = options_.epsilon;
+    } else if (is_open && !has_other_end && context_.has_ratios) {
+      params_.epsilon = DefaultEpsilon(params_.k);
+    }
+    params_.ef_l0 = options_.ef_l0.value_or(
+        params_.epsilon.has_value() ? std::max(kMostOfEpsilon, 4 * params_.k) : width_without);
+  }
+
+  void ResolveQuantized() {
+    const std::uint32_t k = params_.k;
+    // On a device, one hop takes as long as scoring a thousand cells, so cells replace
+    // the path through the graph.
+    const bool from_cells = options_.nprobe.value_or(context_.block_tier ? 1 : 0) > 0;
+    const std::uint32_t cells = options_.nprobe.value_or(from_cells ? std::max(128u, 4 * k) : 0);
+    params_.nprobe = static_cast<std::uint32_t>(std::min<std::uint64_t>(cells, context_.n1));
+    params_.ef_l1 = options_.ef_l1.value_or(std::max({16u, k, params_.nprobe / 2}));
+    ResolveEnd(params_.nprobe > 0,
+               params_.nprobe > 0 ? std::max(30u, 2 * k) : std::max(48u, 3 * k));
+    if (params_.ef_l0 > 0) params_.ef_l0 = std::max(params_.ef_l0, k);
+    params_.beam_width = options_.beam_width.value_or(context_.block_tier ? 16 : 8);
+    // With cells the pool is full of estimates from the start. Without links to follow,
+    // too, something must decide when to stop reading.
+    if (!params_.error_bound.has_value() && (params_.nprobe > 0 || params_.ef_l0 == 0))
+      params_.error_bound = 1.5f;
+  }
+
+  void ResolveBestFirst() {
+    const std::uint32_t k = params_.k;
+    ResolveEnd(false, std::max(64u, 2 * k));
+    // If `epsilon` ends the search, the beam is chosen for speed; if the width alone
+    // does, the beam is that of Algorithm 3. One candidate of a beam leads to the next.
+    params_.beam_width = options_.beam_width.value_or(params_.epsilon.has_value() ? 2 : 1);
+    params_.ef_l1 = options_.ef_l1.value_or(4);
+    params_.ef_l0 = std::max(params_.ef_l0, k);
+  }
+
+  /// If L1 has fewer than k nodes, L0 is searched after all.
+  void ResolveUpper() {
+    const auto most_k = static_cast<std::uint32_t>(std::min<std::uint64_t>(params_.k, context_.n1));
+    params_.ef_l1 = std::max(options_.ef_l1.value_or(std::max(4u, params_.k)), most_k);
+    if (params_.k <= context_.n1) return;
+    params_.mode = SearchMode::kGraph;
+    params_.ef_l0 = params_.k;
+  }
+
+  /// The ef_scale at which this way of searching reaches the wanted recall, by the
+  /// calibration.
+  double Effort() const {
+    if (context_.ef_scale.has_value()) return *context_.ef_scale;
+    if (context_.calibration == nullptr || params_.mode == SearchMode::kMultiStart) return 1;
+    const auto found = context_.calibration->Find(WayOf(params_, context_), params_.k,
+                                                  options_.recall.value_or(kDefaultRecall));
+    return found.has_value() ? found->ef_scale : 1;
+  }
+
+  /// Scales the parameters that the user left open; the others stay.
+  void ScaleWhatIsOpen() {
+    const ResolvedParams scaled = WithEfScale(params_, Effort(), context_.n, context_.n1);
+    if (!options_.epsilon.has_value()) params_.epsilon = scaled.epsilon;
+    if (!options_.ef_l0.has_value()) params_.ef_l0 = scaled.ef_l0;
+    if (!options_.nprobe.has_value()) params_.nprobe = scaled.nprobe;
+    if (!options_.error_bound.has_value()) params_.error_bound = scaled.error_bound;
+    if (!options_.ef_l1.has_value() && !options_.nprobe.has_value()) params_.ef_l1 = scaled.ef_l1;
+  }
+
+  const SearchParams& options_;
+  const SearchContext& context_;
+  ResolvedParams params_;
+};
+
+absl::Status CheckIndexHas(const ResolvedParams& params, const SearchContext& context) {
+  if (params.epsilon.has_value() && !context.has_ratios) {
+    return FailedPrecondition(
+        "epsilon: expected -1, since inner products have either sign and no multiples of a "
+        "distance");
+  }
+  if (params.prefetch == Prefetch::kHelper && !context.has_helpers && !context.block_tier) {
+    return FailedPrecondition(
+        "prefetch: helper needs helper threads, and the index was opened without: give it "
+        "--helpers 1");
+  }
+  if (params.mode == SearchMode::kQuantized && !context.has_codes) {
+    return FailedPrecondition(
+        "mode: quantized needs an index with codes, and this one has none: build it with --bits 2");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status SearchParams::Validate(std::uint64_t n) const {
+  if (k == 0) return InvalidArgument("k: expected at least 1, found 0");
+  if (k > n)
+    return InvalidArgument("k: expected at most the ", n, " vectors of the index, found ", k);
+  if (k > kMaxEf) return InvalidArgument("k: expected at most ", kMaxEf, ", found ", k);
+  for (const ParamInfo& param : ParamTable()) {
+    if (const std::optional<double> value = param.asked(*this); value.has_value())
+      HMANN_RETURN_IF_ERROR(param.Check(*value));
+  }
+  if (budget.has_value() && budget->count() <= 0)
+    return InvalidArgument("budget_us: expected at least 1, found 0");
+  if (has_target()) return CheckTarget(*this);
+  return mode.has_value() ? CheckTaken(*this, *mode) : absl::OkStatus();
+}
+
+bool SearchParams::names_params() const {
+  return std::any_of(ParamTable().begin(), ParamTable().end(), [this](const ParamInfo& param) {
+    return !param.with_target && param.asked(*this).has_value();
+  });
+}
+
+SearchParams SearchParams::Widened(std::uint64_t n) const {
+  SearchParams wide = *this;
+  if (wide.matches == nullptr) return wide;
+  wide.matches = nullptr;
+  const std::uint64_t size = std::max<std::uint64_t>(matches->size(), 1);
+  wide.k =
+      static_cast<std::uint32_t>(std::min({(k * n + size - 1) / size, n, std::uint64_t{kMaxEf}}));
+  return wide;
+}
+
+absl::StatusOr<ResolvedParams> SearchParams::Resolve(const SearchContext& context) const {
+  HMANN_RETURN_IF_ERROR(Validate(context.n));
+  if (matches != nullptr) {
+    if (matches->n() != context.n) {
+      return InvalidArgument("matches: expected those of ", context.n, " vectors, found ",
+                             matches->n());
+    }
+    if (matches->content_hash() != context.content_hash)
+      return InvalidArgument("matches: made for another index of ", context.n, " vectors");
+    const SearchParams wide = Widened(context.n);
+    HMANN_ASSIGN_OR_RETURN(ResolvedParams params, wide.Resolve(context));
+    if (params.mode == SearchMode::kQuantized && params.nprobe == 0 && !nprobe.has_value()) {
+      // Search from cells, as on a device: links of non-matching nodes are not followed.
+      SearchContext cells = context;
+      cells.block_tier = true;
+      HMANN_ASSIGN_OR_RETURN(params, wide.Resolve(cells));
+    }
+    params.k = k;
+    params.matches = matches;
+    return params;
+  }
+  Resolution resolution(*this, context);
+  HMANN_RETURN_IF_ERROR(CheckTaken(*this, resolution.mode()));
+  const ResolvedParams params = resolution.Run();
+  HMANN_RETURN_IF_ERROR(CheckIndexHas(params, context));
+  return params;
+}
+
+Calibration::Way WayOf(const ResolvedParams& params, const SearchContext& context) {
+  return {params.mode, params.nprobe > 0, context.scalar_bits};
+}
+
+SearchParams ParamsOf(const ResolvedParams& params) {
+  SearchParams options;
+  options.k = params.k;
+  for (const ParamInfo& param : ParamTable()) {
+    if (const std::optional<double> value = Running(param, params); value.has_value())
+      param.ask(options, *value);
+  }
+  return options;
+}
+
+}  // namespace hmann

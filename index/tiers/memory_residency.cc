@@ -1,0 +1,127 @@
+#include <numaif.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "hmann/tier.h"
+#include "index/base/units.h"
+#include "index/tiers/region_builder.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uintptr_t kPageBytes = 4_KiB;
+constexpr std::size_t kMostPagesAsked = 65536;
+
+std::string Percent(double share) {
+  return absl::StrCat(static_cast<int>(std::floor(share * 100 + 1e-9)), " %");
+}
+
+/// The node of every page, or of kMostPagesAsked evenly spread pages, from move_pages(2)
+/// without a target.
+void AskNodes(std::uintptr_t begin, std::size_t pages, MemoryResidency& where) {
+  const std::size_t asked = std::min(pages, kMostPagesAsked);
+  std::vector<void*> addresses(asked);
+  std::vector<int> status(asked, -ENOENT);
+  for (std::size_t i = 0; i < asked; ++i) {
+    const std::size_t page =
+        pages <= kMostPagesAsked ? i : i * (pages / asked) + i * (pages % asked) / asked;
+    addresses[i] = reinterpret_cast<void*>(begin + page * kPageBytes);
+  }
+  if (::move_pages(0, asked, addresses.data(), nullptr, status.data(), 0) < 0) {
+    where.error = absl::StrCat("move_pages: ", std::strerror(errno));
+    return;
+  }
+  std::map<int, std::size_t> count;
+  std::size_t present = 0;
+  for (const int node : status) {
+    if (node < 0) continue;
+    ++count[node];
+    ++present;
+  }
+  where.present = static_cast<double>(present) / static_cast<double>(asked);
+  for (const auto& [node, n] : count)
+    where.nodes.emplace_back(node, static_cast<double>(n) / static_cast<double>(present));
+}
+
+/// Adds up the mappings that lie wholly inside [begin, end). If they do not cover it,
+/// some mapping is shared with other bytes, and its figures cannot be separated. Then it
+/// reports nothing.
+void ReadSmaps(std::uintptr_t begin, std::uintptr_t end, MemoryResidency& where) {
+  std::ifstream smaps("/proc/self/smaps");
+  std::uint64_t covered = 0, huge_kib = 0, locked_kib = 0;
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    std::uintptr_t from, to;
+    std::uint64_t kib;
+    char field[64];
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2) {
+      inside = from >= begin && to <= end;
+      if (inside) covered += to - from;
+    } else if (inside && std::sscanf(line.c_str(), "%63[^:]: %" SCNu64 " kB", field, &kib) == 2) {
+      const std::string_view name(field);
+      const bool pool = name == "Private_Hugetlb" ||
+                        name == "Shared_Hugetlb";  // never paged out nor counted as locked
+      if (pool || name == "AnonHugePages" || name == "FilePmdMapped" || name == "ShmemPmdMapped")
+        huge_kib += kib;
+      if (pool || name == "Locked") locked_kib += kib;
+    }
+  }
+  if (covered != end - begin) return;
+  where.huge = static_cast<double>(huge_kib) * 1024 / static_cast<double>(covered);
+  where.locked = static_cast<double>(locked_kib) * 1024 / static_cast<double>(covered);
+}
+
+}  // namespace
+
+MemoryResidency Region::Where() const {
+  MemoryResidency where;
+  if (size() == 0) return where;
+  where.bytes = size();
+  where.file_backed = parts_->file_backed;
+  where.device = parts_->device;
+  if (parts_->bus != nullptr) where.note = absl::StrCat("emulated ", parts_->bus->spec.ToString());
+  if (parts_->blocks != nullptr) {
+    parts_->blocks->Where(&where);
+    return where;
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(data());
+  AskNodes(begin, (size() + kPageBytes - 1) / kPageBytes, where);
+  ReadSmaps(begin, begin + parts_->capacity, where);
+  if (!parts_->device.empty() && where.nodes.empty()) {
+    where.present = 1;  // addressed directly: no pages to bring in
+    if (parts_->device_node.has_value()) where.nodes.emplace_back(*parts_->device_node, 1.0);
+  }
+  return where;
+}
+
+std::string MemoryResidency::ToString() const {
+  if (bytes == 0) return "empty";
+  std::vector<std::string> parts;
+  if (!note.empty()) parts.push_back(note);
+  if (!device.empty()) parts.push_back(device);
+  if (cached.has_value()) parts.push_back(absl::StrCat(Percent(*cached), " in the page cache"));
+  if (file_backed) parts.push_back("page cache");
+  if (!error.empty()) {
+    parts.push_back(absl::StrCat("node unknown (", error, ")"));
+  } else if (device.empty() && (file_backed || present < 1)) {
+    parts.push_back(absl::StrCat(Percent(present), " present"));
+  }
+  for (const auto& [node, share] : nodes)
+    parts.push_back(absl::StrCat("node ", node, ": ", Percent(share)));
+  if (huge.has_value() && !file_backed && device.empty())
+    parts.push_back(absl::StrCat("2 MiB pages ", Percent(*huge)));
+  if (locked.has_value() && *locked > 0)
+    parts.push_back(*locked >= 1 ? "locked" : absl::StrCat("locked ", Percent(*locked)));
+  return absl::StrJoin(parts, ", ");
+}
+
+}  // namespace hmann

@@ -1,0 +1,91 @@
+#include "index/tune/ef_scale_curve.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "index/base/statistics.h"
+#include "index/base/status_macros.h"
+
+namespace hmann {
+
+absl::Status EfScaleCurve::At(double ef_scale) {
+  const auto place = std::find_if(points_.begin(), points_.end(),
+                                  [&](const Point& point) { return point.ef_scale >= ef_scale; });
+  if (place != points_.end() && place->ef_scale == ef_scale) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(const Counted counted, run_(ef_scale));
+  points_.insert(place, {ef_scale, counted});
+  return absl::OkStatus();
+}
+
+const EfScaleCurve::Point* EfScaleCurve::Lowest(double recall) const {
+  for (const Point& point : points_) {
+    if (point.counted.recall >= recall) return &point;
+  }
+  return nullptr;
+}
+
+const EfScaleCurve::Point* EfScaleCurve::Highest(double recall) const {
+  const Point* highest = nullptr;
+  for (const Point& point : points_) {
+    if (point.counted.recall >= recall) break;
+    highest = &point;
+  }
+  return highest;
+}
+
+/// Between two points it interpolates linearly: the logarithm of ef_scale over the log
+/// odds of recall. Beyond them it uses the usual slope.
+double EfScaleCurve::Guess(double recall, double guess) const {
+  const Point *above = Lowest(recall), *below = Highest(recall);
+  if (above == nullptr && below == nullptr) return guess > 0 ? guess : 1;
+  const double wanted = Logit(recall, answers_);
+  if (above != nullptr && below != nullptr) {
+    const double low = Logit(below->counted.recall, answers_),
+                 high = Logit(above->counted.recall, answers_);
+    // Aims a little above: a point below the target would be useless.
+    const double share =
+        high > low ? std::clamp((wanted - low) / (high - low) + 0.02, 0.1, 0.9) : 0.5;
+    return below->ef_scale * std::pow(above->ef_scale / below->ef_scale, share);
+  }
+  // Measured on SIFT and words; for other data a guess, which costs another run and no
+  // accuracy.
+  constexpr double kEfScaleALogit = 1.8, kMostStep = 4;
+  const Point& nearest = above != nullptr ? *above : *below;
+  const double step = std::pow(kEfScaleALogit, wanted - Logit(nearest.counted.recall, answers_));
+  return above != nullptr ? nearest.ef_scale * std::clamp(0.95 * step, 1 / kMostStep, 0.9)
+                          : nearest.ef_scale * std::clamp(1.05 * step, 1.2, kMostStep);
+}
+
+/// Whether the last increase of ef_scale by half found at most a tenth of the missing
+/// share. Continuing would cost more than everything before, and not reach the target.
+/// Both shares are guesses.
+bool EfScaleCurve::Saturated(double recall) const {
+  const Point& last = points_.back();
+  for (auto point = points_.rbegin(); point != points_.rend(); ++point) {
+    if (point->ef_scale > last.ef_scale / 1.5) continue;
+    return last.counted.recall - point->counted.recall < 0.1 * (recall - last.counted.recall);
+  }
+  return false;
+}
+
+absl::StatusOr<std::optional<EfScaleCurve::Point>> EfScaleCurve::Reach(double recall,
+                                                                       double tolerance,
+                                                                       double guess) {
+  constexpr int kMostRuns = 12;
+  constexpr double kAsClose = 1.01;  // ratio of two ef_scales with no relevant setting between them
+  for (int runs = 0; runs < kMostRuns; ++runs) {
+    const Point *above = Lowest(recall), *below = Highest(recall);
+    if (above != nullptr && above->counted.recall < recall + tolerance) break;
+    if (above != nullptr && (below != nullptr ? above->ef_scale < kAsClose * below->ef_scale
+                                              : above->ef_scale <= kLeast))
+      break;
+    if (above == nullptr && below != nullptr && (below->ef_scale >= kMost || Saturated(recall)))
+      break;
+    const double ef_scale = std::clamp(Guess(recall, guess), kLeast, kMost);
+    HMANN_RETURN_IF_ERROR(At(ef_scale));
+  }
+  const Point* found = Lowest(recall);
+  return found != nullptr ? std::optional<Point>(*found) : std::nullopt;
+}
+
+}  // namespace hmann

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "index/tune/counting.h"
+
+namespace hmann {
+
+/// Recall as a function of ef_scale for one search setting, measured on demand.
+class EfScaleCurve {
+ public:
+  struct Point {
+    double ef_scale = 1;
+    Counted counted;
+  };
+  using Run = std::function<absl::StatusOr<Counted>(double ef_scale)>;
+
+  /// The range of ef_scale that Reach searches.
+  static constexpr double kLeast = 1.0 / 16, kMost = 32;
+
+  /// `answers`: neighbors that all queries of a run search for in total.
+  EfScaleCurve(Run run, double answers) : run_(std::move(run)), answers_(answers) {}
+
+  /// Finds a point whose recall is at least `recall`, and less than `recall` +
+  /// `tolerance` where the parameters can be set that finely. `guess`: an ef_scale that
+  /// may be near; 0: none. Returns nullopt if no ef_scale reaches it. Errors: those of
+  /// the run.
+  absl::StatusOr<std::optional<Point>> Reach(double recall, double tolerance, double guess = 0);
+
+  /// Measures a point. Errors: those of the run.
+  absl::Status At(double ef_scale);
+
+  /// Every measured point, ef_scale ascending.
+  const std::vector<Point>& points() const { return points_; }
+
+ private:
+  const Point* Lowest(double recall) const;   ///< the lowest ef_scale that reaches it
+  const Point* Highest(double recall) const;  ///< the highest below that; it does not
+  double Guess(double recall, double guess) const;
+  bool Saturated(double recall) const;
+
+  Run run_;
+  double answers_;
+  std::vector<Point> points_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,86 @@
+#include "index/tune/ef_scale_curve.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace hmann {
+namespace {
+
+/// Recall that rises by one logit per factor of 1.8 in ef_scale, up to at most `most`.
+struct MadeCurve {
+  double most = 1;
+  int runs = 0;
+
+  EfScaleCurve Curve() {
+    return EfScaleCurve(
+        [this](double ef_scale) -> absl::StatusOr<Counted> {
+          ++runs;
+          Counted counted{.queries = 1000};
+          counted.recall = most / (1 + std::exp(-2 - std::log(ef_scale) / std::log(1.8)));
+          return counted;
+        },
+        1e4);
+  }
+};
+
+TEST(EfScaleCurve, ReachesARecallFromAboveInAFewRuns) {
+  for (const double recall : {0.3, 0.8, 0.95, 0.99, 0.999}) {
+    MadeCurve made;
+    EfScaleCurve curve = made.Curve();
+    const auto point = curve.Reach(recall, 0.02 * (1 - recall));
+    ASSERT_TRUE(point.ok() && point->has_value()) << recall;
+    EXPECT_GE((*point)->counted.recall, recall);
+    EXPECT_LT((*point)->counted.recall, recall + 0.02 * (1 - recall));
+    EXPECT_LE(made.runs, 12) << recall;
+    const int before = made.runs;
+    ASSERT_TRUE(curve.Reach(recall, 0.02 * (1 - recall)).ok());
+    EXPECT_EQ(made.runs, before) << "it is known by now";
+    for (std::size_t i = 1; i < curve.points().size(); ++i)
+      EXPECT_LT(curve.points()[i - 1].ef_scale, curve.points()[i].ef_scale);
+  }
+}
+
+TEST(EfScaleCurve, SaysThatARecallIsOutOfReach) {
+  MadeCurve made{.most = 0.97};
+  EfScaleCurve curve = made.Curve();
+  const auto point = curve.Reach(0.98, 0.001);
+  ASSERT_TRUE(point.ok());
+  EXPECT_FALSE(point->has_value());
+  EXPECT_EQ(curve.points().back().ef_scale, EfScaleCurve::kMost);
+}
+
+TEST(EfScaleCurve, TakesTheNextAboveWhereParamsAreCoarse) {
+  // Recall goes in steps of a tenth.
+  EfScaleCurve curve(
+      [](double ef_scale) -> absl::StatusOr<Counted> {
+        Counted counted{.queries = 100};
+        counted.recall = std::min(1.0, std::floor(ef_scale) / 10);
+        return counted;
+      },
+      1000);
+  const auto point = curve.Reach(0.65, 0.01);
+  ASSERT_TRUE(point.ok() && point->has_value());
+  EXPECT_NEAR((*point)->counted.recall, 0.7, 1e-9);
+}
+
+TEST(EfScaleCurve, PassesOnWhatARunSays) {
+  EfScaleCurve curve([](double) -> absl::StatusOr<Counted> { return absl::CancelledError("no"); },
+                     1);
+  EXPECT_EQ(curve.Reach(0.9, 0.1).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(RecallLowerBound, FewPerfectAnswersProveLittle) {
+  Counted counted;
+  counted.recall = 1;
+  counted.queries = 5;
+  EXPECT_LT(RecallLowerBound(counted, 1.645), 0.9);
+  counted.queries = 10000;
+  EXPECT_GT(RecallLowerBound(counted, 1.645), 0.999);
+  counted.recall = 0.95;
+  counted.recall_deviation = 0.1;
+  EXPECT_NEAR(RecallLowerBound(counted, 1.645), 0.95 - 1.645 * 0.1 / 100, 1e-4);
+}
+
+}  // namespace
+}  // namespace hmann
