@@ -137,10 +137,10 @@ std::string Describe(const absl::StatusOr<Calibration>& calibration) {
   if (absl::IsNotFound(calibration.status())) return "";
   if (!calibration.ok()) {
     return absl::StrCat(
-        "  not calibrated, default params are a guess: ", calibration.status().message(), "\n");
+        "  not calibrated, default parameters are a guess: ", calibration.status().message(), "\n");
   }
   std::string lines = absl::StrFormat(
-      "  default params, by queries %s: recall@k expected%s\n", calibration->origin,
+      "  default parameters, by queries %s: recall@k expected%s\n", calibration->origin,
       calibration->origin == kLeftOutInTurn ? " (how much easier others are to find is a guess)"
                                             : "");
   for (const Calibration::Curve& curve : calibration->curves) {

@@ -186,15 +186,20 @@ class MemoryRule {
   void AddCache(const Candidate& made, MemoryPlan& plan) const {
     const double left = static_cast<double>(budget_ - made.upper_bytes),
                  blocks = static_cast<double>(made.lines.back().bytes) / kBlockBytes;
-    // Two mappings, in whole pages.
-    const double room = left - blocks * 4.125 - 2 * static_cast<double>(left < 8e6 ? 4_KiB : 2_MiB);
-    const double share = std::min(1.0, room / (blocks * (kBlockBytes + 8)));
-    if (share < kLeastCachedShare) return;
-    plan.cached_share = share;
-    plan.cache_bytes = static_cast<std::uint64_t>(blocks * share * kBlockBytes);
-    plan.bytes.push_back({"cache of l0", "dram", plan.cache_bytes});
-    plan.bytes.push_back(
-        {"cache's index", "dram", static_cast<std::uint64_t>(blocks * (4.125 + share * 8))});
+    // Two mappings, in whole pages; large ones have pages of 2 MiB.
+    for (const std::uint64_t page : {4_KiB, 2_MiB}) {
+      const double room = left - blocks * 4.125 - 2 * static_cast<double>(page);
+      const double share = std::min(1.0, room / (blocks * (kBlockBytes + 8)));
+      if (share < kLeastCachedShare) return;
+      const auto copies = static_cast<std::uint64_t>(blocks * share * kBlockBytes),
+                 index = static_cast<std::uint64_t>(blocks * (4.125 + share * 8));
+      if (InPages(copies) + InPages(index) > budget_ - made.upper_bytes) continue;
+      plan.cached_share = share;
+      plan.cache_bytes = copies;
+      plan.bytes.push_back({"cache of l0", "dram", copies});
+      plan.bytes.push_back({"cache's index", "dram", index});
+      return;
+    }
   }
 
   absl::StatusOr<MemoryPlan> PlanOf(const Candidate& made, bool beside_l0) const {

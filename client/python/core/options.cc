@@ -62,7 +62,7 @@ OptionTable<BuildCall> CalibrateRows() {
              "vector file of queries similar to the expected ones, to calibrate the default "
              "params with; None: made from the vectors",
              HMANN_FIELD(calibrate.queries)),
-      Row<T>("calibrate", "False: default params stay as calibrated on SIFT",
+      Row<T>("calibrate", "False: default parameters stay as calibrated on SIFT",
              HMANN_FIELD(calibrate.wanted)),
   };
 }

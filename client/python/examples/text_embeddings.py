@@ -42,7 +42,7 @@ hmann.build(vectors, path, metric="cosine", progress=False)
 index = hmann.open(path)
 
 # %%
-for question in ("how much fast memory does an index need", "which params reach a recall"):
+for question in ("how much fast memory does an index need", "which parameters reach a recall"):
     labels, distances = index.search(embed(question).astype(np.float32), k=3)
     print(f"\n{question}?")
     for label, distance in zip(labels, distances):
