@@ -177,7 +177,7 @@ function checkAnswers(searches, count, { queries, groundtruth, folder }) {
   for (const name of ["old", "new"]) {
     const answers = join(folder, `answers_${name}.gt`);
     const report = searches[name](queries, count, ["--out", answers, ...(groundtruth ? ["--groundtruth", groundtruth] : [])]);
-    found[name] = { answers: readFileSync(answers), recall: report.recall, rounds: report.rounds, io_reads: report.io_reads, distances_slow: report.distances_slow };
+    found[name] = { answers: readFileSync(answers), recall: report.recall, hops: report.hops ?? report.rounds, io_reads: report.io_reads, distances_slow: report.distances_slow };
     rmSync(answers);
   }
   const same = found.old.answers.equals(found.new.answers);
@@ -262,8 +262,6 @@ const percent = (value) => `${(100 * value).toFixed(1)} %`;
 const range = ({ min, max }) => `${min.toFixed(3)}..${max.toFixed(3)}`;
 function rowOf({ name, us, ratio, same, same_answers, old, new: fresh, instructions, server_cpu_us: cpu }) {
   if (instructions) return [name, ...[instructions.old, instructions.new].map((count) => count.toFixed(0)), instructions.ratio.toFixed(4)];
-  const counted = (one) => ({ ...one, hops: one.hops ?? one.rounds });  // the name of before 0.1.0
-  [old, fresh] = [counted(old), counted(fresh)];
   const work = ["hops", "io_reads", "distances_slow"].filter((key) => old[key] !== fresh[key] || (old[key] && key !== "distances_slow")).map((key) => (old[key] === fresh[key] ? `${old[key]} ${key}` : `${old[key]} -> ${fresh[key]} ${key}`));
   const recall = old.recall === undefined ? [] : [old.recall === fresh.recall ? `recall ${old.recall.toFixed(4)}` : `recall ${old.recall.toFixed(4)} -> ${fresh.recall.toFixed(4)}`];
   return [name, us.old.toFixed(1), us.new.toFixed(1), ratio.median.toFixed(3), range(ratio), percent(ratio.mad), same.median.toFixed(3), range(same), percent(same.mad),
