@@ -32,7 +32,7 @@ struct Benchmark {
   BenchmarkData job;
   std::string groundtruth;         ///< "": computed once and kept in the folder
   std::optional<DataShape> shape;  ///< of finished indexes; a base must have the same
-  bool synthetic = false;            ///< the vectors are synthetic
+  bool synthetic = false;          ///< the vectors are synthetic
   std::vector<SystemSpec> systems;
   int rounds = 3;
   std::vector<double> targets = {0.9, 0.95, 0.99};

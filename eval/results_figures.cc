@@ -91,15 +91,13 @@ class Reader {
     const Json& place = curve.system["place"];
     const std::string slow = place.value("slow", std::string());
     if (slow.starts_with("nvme")) {
-      const auto reads = reader.ValueAt("io_reads", target),
-                 hops = reader.ValueAt("hops", target);
+      const auto reads = reader.ValueAt("io_reads", target), hops = reader.ValueAt("hops", target);
       for (const Json* device : Of(lines_, "device")) {
         if ((*device)["data"] != curve.system["data"] ||
             (*device)["system"] != curve.system.value("device", (*device)["system"]))
           continue;
         if (reads && hops)
-          return DriveLimitQps((*device)["depths"], *reads, *hops,
-                               shape.threads * shape.in_flight);
+          return DriveLimitQps((*device)["depths"], *reads, *hops, shape.threads * shape.in_flight);
       }
       return std::nullopt;
     }
