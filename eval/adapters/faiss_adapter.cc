@@ -141,15 +141,15 @@ class FaissAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(CheckKeys(setting, kind_ == Kind::kHnsw
                                                  ? std::vector<std::string>{param}
                                                  : std::vector<std::string>{param, "refine"}));
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t ef_scale, NumberIn(setting, param, 1, 1u << 20));
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t value, NumberIn(setting, param, 1, 1u << 20));
     if (kind_ != Kind::kHnsw) {
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t again, NumberIn(setting, "refine", 1, 1u << 12));
       refine_->k_factor = static_cast<float>(again);
     }
     if (kind_ == Kind::kIvfPq) {
-      ivf_->nprobe = ef_scale;
+      ivf_->nprobe = value;
     } else {
-      hnsw_->hnsw.efSearch = static_cast<int>(ef_scale);
+      hnsw_->hnsw.efSearch = static_cast<int>(value);
     }
     return absl::OkStatus();
   }
