@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
 #include "hmann/build_options.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/build_bytes.h"
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/import/import_graph.h"

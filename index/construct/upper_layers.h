@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "hmann/build_options.h"
 #include "hmann/distance.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/graph/insertion_graph.h"
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/graph/phases.h"

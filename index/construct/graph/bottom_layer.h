@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/graph/insertion_graph.h"
 #include "index/construct/graph/phases.h"
 #include "index/construct/graph/vectors.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/graph/insertion_graph.h"
 #include "index/graph/types.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "hmann/distance.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/graph/vectors.h"
 #include "index/graph/types.h"

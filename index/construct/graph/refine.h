@@ -1,7 +1,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/graph/insertion_graph.h"
 
 namespace hmann {

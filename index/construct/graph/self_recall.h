@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/graph/insertion_graph.h"
 #include "index/construct/graph/node_vectors.h"
 

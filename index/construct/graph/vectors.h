@@ -7,8 +7,8 @@
 #include "datasets/vector_file.h"
 #include "hmann/distance.h"
 #include "index/base/buffer.h"
-#include "index/base/job.h"
 #include "index/base/prefetch.h"
+#include "index/base/task_context.h"
 
 namespace hmann {
 

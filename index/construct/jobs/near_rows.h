@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/vector_file.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 
 namespace hmann {
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/graph/node_vectors.h"
 #include "index/construct/jobs/node_subset.h"
 #include "index/construct/jobs/stages.h"

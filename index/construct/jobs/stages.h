@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/graph/phases.h"
 #include "index/construct/jobs/artifacts.h"
 #include "index/construct/jobs/node_range.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "index/base/job.h"
+#include "index/base/task_context.h"
 #include "index/construct/graph/phases.h"
 
 namespace hmann {

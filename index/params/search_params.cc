@@ -1,3 +1,5 @@
+#include "hmann/search_params.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -5,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "hmann/matches.h"
 #include "hmann/param_table.h"
-#include "hmann/search_params.h"
 #include "index/base/status_macros.h"
 #include "index/params/ef_scale.h"
 
