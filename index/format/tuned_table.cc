@@ -175,8 +175,9 @@ bool DifferInEfScale(const ResolvedParams& a, const ResolvedParams& b) {
          (a.nprobe > 0) == (b.nprobe > 0) && (a.ef_l0 > 0) == (b.ef_l0 > 0);
 }
 
-/// ResolvedParams, times and recalls at `share` of the way from a to b, on logarithmic
-/// scales.
+/// ResolvedParams, times and recalls at `share` of the way from a to b: widths and times on
+/// a logarithmic scale, recalls by their logits, and bounds on a linear scale, since the
+/// logit of the recall rises linearly with epsilon (doc/notes/tuning.md).
 TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share) {
   const auto geometric = [share](double x, double y) {
     return x <= 0 || y <= 0 ? x + share * (y - x) : x * std::pow(y / x, share);
@@ -187,7 +188,8 @@ TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share)
         static_cast<std::uint32_t>(std::ceil(geometric(a.params.*param, b.params.*param) - 1e-6));
   for (auto param : {&ResolvedParams::epsilon, &ResolvedParams::error_bound}) {
     if ((a.params.*param).has_value())
-      between.params.*param = static_cast<float>(geometric(*(a.params.*param), *(b.params.*param)));
+      between.params.*param =
+          std::lerp(*(a.params.*param), *(b.params.*param), static_cast<float>(share));
   }
   for (auto time : {&TunedSetting::mean_us, &TunedSetting::p95_us, &TunedSetting::p99_us})
     between.*time = geometric(a.*time, b.*time);

@@ -223,6 +223,22 @@ TEST_F(TunedTableFile, ChoosesByTargetAndSaysWhatCannotBe) {
   EXPECT_THAT(other_k.message(), HasSubstr("tuned: fast dram, slow mapped, cache none, k 10"));
 }
 
+TEST_F(TunedTableFile, InterpolatesEpsilonLinearly) {
+  TunedTable table = Table();
+  std::vector<TunedSetting>& settings = table.entries[0].settings;
+  settings.resize(2);
+  settings[0].params.mode = SearchMode::kGraph;
+  for (TunedSetting& setting : settings) setting.params = settings[0].params;
+  settings[0].params.epsilon = 0.0158F;
+  settings[0].recall = settings[0].recall_low = 0.9022;
+  settings[1].params.epsilon = 0.0793F;
+  settings[1].recall = settings[1].recall_low = 0.9509;
+  const auto chosen = table.Choose(table.entries[0].placement, 10, {.recall = 0.92});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  // Geometric interpolation gives 0.0255, at which the sample has a recall of 0.909.
+  EXPECT_NEAR(*chosen->params.epsilon, 0.0346, 1e-3);
+}
+
 TEST(TierWithoutPath, KeepsWhatTimesDependOn) {
   EXPECT_EQ(TierWithoutPath("nvme:/mnt/x"), "nvme");
   EXPECT_EQ(TierWithoutPath("mapped"), "mapped");
