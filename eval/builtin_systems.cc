@@ -40,8 +40,8 @@ const std::vector<Own>& AllOwn() {
 
 absl::StatusOr<std::string> FindProgram(const std::string& name) {
   std::vector<std::string> folders;
-  if (const char* told = std::getenv("HMANN_ADAPTER_DIR"); told != nullptr)
-    folders.emplace_back(told);
+  if (const char* reported = std::getenv("HMANN_ADAPTER_DIR"); reported != nullptr)
+    folders.emplace_back(reported);
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const fs::path& folder : {here, here / "../../libexec/hmann"})

@@ -100,10 +100,10 @@ std::optional<double> CurveReader::ValueAt(const std::string& name, double targe
   std::vector<double> recalls, values;
   for (const std::size_t i : front_) {
     const PointFigures& point = points_[i];
-    const auto told = point.observed.find(name);
+    const auto reported = point.observed.find(name);
     const bool counted = point.counters.is_object() && point.counters.contains(name);
-    if (told == point.observed.end() && !counted) continue;
-    const double value = counted ? point.counters[name].get<double>() : told->second;
+    if (reported == point.observed.end() && !counted) continue;
+    const double value = counted ? point.counters[name].get<double>() : reported->second;
     recalls.push_back(point.recall);
     values.push_back(std::max(value, 1e-9));  // a log needs a positive value
   }

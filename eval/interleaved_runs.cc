@@ -110,7 +110,7 @@ class InterleavedRuns {
                    {"build", spec.build}};
       for (const char* ours : {"settings", "counts", "finished", "index_file"}) ready.erase(ours);
       line.update(ready);
-      line.update(spec.told);
+      line.update(spec.reported);
       HMANN_RETURN_IF_ERROR(Write(std::move(line)));
       systems_.push_back(std::move(system));
     }

@@ -113,31 +113,32 @@ class Reader {
   Json Target(const CurveReader& reader, double target) const {
     const std::optional<TargetFigures> at = reader.At(target);
     const double qps = at ? at->qps.median : 0;
-    Json told = {{"recall", target},
-                 {"qps", at ? Json(qps) : Json()},
-                 {"qps_mad", at ? Json(at->qps.mad) : Json()},
-                 {"at_recall", at ? Json(at->at_recall) : Json()}};
+    Json reported = {{"recall", target},
+                     {"qps", at ? Json(qps) : Json()},
+                     {"qps_mad", at ? Json(at->qps.mad) : Json()},
+                     {"at_recall", at ? Json(at->at_recall) : Json()}};
     for (const auto& [as, key] : {std::pair("reference", "ratio"),
                                   {"dram", "of_all_dram"},
                                   {"zero", "of_without_latency"}}) {
       const CurveReader* other = Beside(reader.curve(), as);
       const auto ratio = other == nullptr ? std::nullopt : reader.RatioTo(*other, target);
-      told[key] = ratio ? Json(ratio->median) : Json();
-      told[absl::StrCat(key, "_mad")] = ratio ? Json(ratio->mad) : Json();
+      reported[key] = ratio ? Json(ratio->median) : Json();
+      reported[absl::StrCat(key, "_mad")] = ratio ? Json(ratio->mad) : Json();
     }
     for (const char* name : {"mean_us", "p99_us", "cpu_us", "distances", "estimates", "node_reads",
                              "node_bytes", "hops", "io_reads", "lines"}) {
       const std::optional<double> value = reader.ValueAt(name, target);
-      told[name] = value ? Json(*value <= kNothing ? 0.0 : *value) : Json();
+      reported[name] = value ? Json(*value <= kNothing ? 0.0 : *value) : Json();
     }
     const std::optional<double> bytes = reader.ValueAt("read_bytes", target),
                                 limit = LimitQps(reader, target);
-    told["blocks"] = bytes ? Json(*bytes / kBlockBytes) : Json();
-    told["limit_qps"] = OrNull(limit);
-    told["of_limit"] = limit && at ? Json(qps / *limit) : Json();
+    reported["blocks"] = bytes ? Json(*bytes / kBlockBytes) : Json();
+    reported["limit_qps"] = OrNull(limit);
+    reported["of_limit"] = limit && at ? Json(qps / *limit) : Json();
     const double most = MostIops(Of(lines_, "device"));
-    told["disk_share"] = bytes && at && most > 0 ? Json(*bytes / kBlockBytes * qps / most) : Json();
-    return told;
+    reported["disk_share"] =
+        bytes && at && most > 0 ? Json(*bytes / kBlockBytes * qps / most) : Json();
+    return reported;
   }
 
   Json Row(const CurveReader& reader) const {

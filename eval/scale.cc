@@ -129,7 +129,8 @@ class Scale {
     HMANN_ASSIGN_OR_RETURN(SystemSpec spec, BuiltinSystem("hmann", settings));
     spec.name = absl::StrFormat("%g B, %s", bytes, tier);
     spec.by_mode = true;
-    spec.told = {{"structure", DescribeStructure(shape, structure)}, {"fast_bytes_asked", bytes}};
+    spec.reported = {{"structure", DescribeStructure(shape, structure)},
+                     {"fast_bytes_asked", bytes}};
     return spec;
   }
 

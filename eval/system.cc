@@ -176,7 +176,7 @@ absl::StatusOr<Json> System::Receive(milliseconds timeout) {
   return line;
 }
 
-absl::StatusOr<Json> System::Ask(const Json& command) {
+absl::StatusOr<Json> System::Call(const Json& command) {
   const absl::Status sent = process_.WriteLine(command.dump());
   // If the program is gone, Receive reports how it ended.
   HMANN_ASSIGN_OR_RETURN(Json line, Receive(job_.run_timeout));
@@ -185,7 +185,7 @@ absl::StatusOr<Json> System::Ask(const Json& command) {
 }
 
 absl::Status System::WarmUp(const Json& setting, std::uint64_t queries) {
-  HMANN_ASSIGN_OR_RETURN(const Json line, Ask({{"warm_up", setting}, {"queries", queries}}));
+  HMANN_ASSIGN_OR_RETURN(const Json line, Call({{"warm_up", setting}, {"queries", queries}}));
   if (line.contains("warmed")) return absl::OkStatus();
   return Error(InvalidArgument("expected {\"warmed\": ", queries, "}, found ", line.dump()));
 }
@@ -197,7 +197,7 @@ absl::StatusOr<RunAnswer> System::Run(const Json& setting, bool count) {
   Json command = {{"run", setting}, {"answers", answers_}};
   if (count) command["count"] = true;
   const std::uint64_t read_before = DiskBytesRead(process_.pid());
-  HMANN_ASSIGN_OR_RETURN(const Json line, Ask(command));
+  HMANN_ASSIGN_OR_RETURN(const Json line, Call(command));
   RunAnswer answer;
   const std::uint64_t read_after = DiskBytesRead(process_.pid());
   answer.read_bytes = read_after - std::min(read_before, read_after);

@@ -56,9 +56,9 @@ struct SystemSpec {
   /// The cgroup.procs file of the cgroup that the program enters before it starts; "":
   /// ours.
   std::string memory_group;
-  std::string again_of;           ///< the system that this one repeats, with its settings
-  std::vector<CurveSpec> curves;  ///< {}: one of all settings, and one per mode aside
-  Json told = Json::object();     ///< how it was built, for its line of results.jsonl
+  std::string again_of;            ///< the system that this one repeats, with its settings
+  std::vector<CurveSpec> curves;   ///< {}: one of all settings, and one per mode aside
+  Json reported = Json::object();  ///< how it was built, for its line of results.jsonl
 };
 
 // NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
@@ -105,7 +105,7 @@ class System {
   absl::Status Stop();
 
  private:
-  absl::StatusOr<Json> Ask(const Json& command);
+  absl::StatusOr<Json> Call(const Json& command);
   absl::StatusOr<Json> Receive(std::chrono::milliseconds timeout);
   absl::Status Error(const absl::Status& status) const;
 

@@ -105,9 +105,9 @@ INSTANTIATE_TEST_SUITE_P(Under, Estimator,
                          [](const auto& param) { return std::string(Name(param.param)); });
 
 TEST_P(Estimator, IsUnbiasedAndKeepsItsErrorOnRealVectors) {
-  const char* asked = std::getenv("HMANN_ESTIMATOR");
+  const char* requested = std::getenv("HMANN_ESTIMATOR");
   const std::string files =
-      asked != nullptr ? asked : "datasets/sample/base.u8bin,datasets/sample/query.u8bin";
+      requested != nullptr ? requested : "datasets/sample/base.u8bin,datasets/sample/query.u8bin";
   const std::size_t comma = files.find(',');
   ASSERT_NE(comma, std::string::npos) << "HMANN_ESTIMATOR: expected BASE,QUERIES, found " << files;
   const absl::StatusOr<VectorFile> queries = VectorFile::Open(files.substr(comma + 1));

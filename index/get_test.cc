@@ -262,8 +262,8 @@ TEST(Get, AFileWithoutAnOrderSaysSoAndPromoteMakesOne) {
   ASSERT_TRUE(promoted.ok()) << promoted.status();
   RingIndex ring;
   for (NodeId id = 0; id < 200; ++id) {
-    const std::uint64_t asked = ring.Label(id);
-    ASSERT_TRUE(Searcher(*promoted).Get({&asked, 1}, vector.data()).ok()) << asked;
+    const std::uint64_t requested = ring.Label(id);
+    ASSERT_TRUE(Searcher(*promoted).Get({&requested, 1}, vector.data()).ok()) << requested;
     EXPECT_EQ(std::memcmp(vector.data(), ring.Row(id), vector.size()), 0) << id;
   }
 }

@@ -33,7 +33,7 @@ const Kernels& Index::kernels() const { return impl_->placed().kernels; }
 std::vector<Placement> Index::Placements() const { return impl_->Placements(); }
 std::vector<std::string> Index::Choices() const { return impl_->Choices(); }
 std::vector<std::string> Index::Warnings() const { return impl_->Warnings(); }
-void Index::Warm(bool asked) const { impl_->Warm(asked); }
+void Index::Warm(bool requested) const { impl_->Warm(requested); }
 std::uint64_t Index::bytes_in_place() const { return impl_->BytesInPlace(); }
 absl::Status Index::ForLabels(
     const std::function<void(std::span<const std::uint32_t>, std::span<const std::uint64_t>)>&
@@ -70,7 +70,8 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
 absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchParams& options) const {
   SearchContext context = impl_->placed().Context();
   context.content_hash = info().content_hash;
-  const absl::StatusOr<TunedTable>& table = impl_->tuned();
+  const IndexImpl::Table held = impl_->tuned();
+  const absl::StatusOr<TunedTable>& table = *held;
   if (table.ok() && table->calibration.has_value()) context.calibration = &*table->calibration;
   if (options.matches != nullptr && options.has_target() &&
       (options.latency.has_value() || context.calibration == nullptr)) {
@@ -89,17 +90,19 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchParams& options) const
   HMANN_RETURN_IF_ERROR(table.status());
   ResolvedSearch resolved;
   HMANN_ASSIGN_OR_RETURN(resolved.tuned,
-                         impl_->tuned()->Choose(impl_->placement(), options.k, TargetOf(options)));
+                         table->Choose(impl_->placement(), options.k, TargetOf(options)));
   // The table comes from a file; parameters given next to the target take precedence.
   SearchParams chosen = ParamsOf(resolved.tuned->params);
   for (const ParamInfo& param : ParamTable()) {
-    if (const std::optional<double> asked = param.asked(options); asked.has_value())
-      param.ask(chosen, *asked);
+    if (const std::optional<double> requested = param.requested(options); requested.has_value())
+      param.ask(chosen, *requested);
   }
   HMANN_ASSIGN_OR_RETURN(resolved.params, chosen.Resolve(context));
   resolved.in_flight = impl_->InFlight(options.k);
   return resolved;
 }
+
+absl::Status Index::ReadTuned() const { return impl_->ReadTuned(); }
 
 bool Index::on_block_tier() const { return impl_->placed().blocks != nullptr; }
 

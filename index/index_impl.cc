@@ -32,8 +32,8 @@ void ReadPages(std::span<const std::byte> bytes) {
   auto* const page = const_cast<std::byte*>(bytes.data() - before);
   if (madvise(page, before + bytes.size(), MADV_POPULATE_READ) == 0) return;
   for (std::size_t offset = 0; offset < bytes.size(); offset += kBlockBytes) {
-    const volatile std::byte* touched = bytes.data() + offset;
-    (void)*touched;
+    const volatile std::byte* accessed = bytes.data() + offset;
+    (void)*accessed;
   }
 }
 
@@ -168,17 +168,18 @@ absl::Status IndexImpl::MakeCodes(std::uint32_t bits, const Tier& fast, Progress
 
 /// The bits of the fastest entry at the default recall, for one k and CPU.
 std::uint32_t IndexImpl::TunedBits(const OpenOptions& options) {
-  if (!tuned_.ok()) return 0;
+  const Table table = tuned();
+  if (!table->ok()) return 0;
   const TunedEntry* least = nullptr;
   double least_us = 0;
   std::uint32_t best = 0, compared = 0;
   for (const std::uint32_t bits : {0u, 4u, 8u}) {
     const TunedEntryKey placement = PlacementOf(options, bits);
-    for (const TunedEntry& entry : tuned_->entries) {
+    for (const TunedEntry& entry : (*table)->entries) {
       if (!(entry.placement == placement) ||
           (least != nullptr && (entry.k != least->k || entry.cpu != least->cpu)))
         continue;
-      const auto setting = tuned_->Choose(placement, entry.k, {.recall = kDefaultRecall});
+      const auto setting = (*table)->Choose(placement, entry.k, {.recall = kDefaultRecall});
       if (!setting.ok()) continue;
       ++compared;
       if (least == nullptr || setting->mean_us < least_us) {
@@ -204,7 +205,8 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
                            " is for L0 only: give dram, numa:N or mapped, and this one to slow");
   }
   const IndexInfo& info = file_.info();
-  tuned_ = ReadTunedTable(file_.file().path(), info.content_hash, info.n);
+  tuned_ = std::make_shared<const absl::StatusOr<TunedTable>>(
+      ReadTunedTable(file_.file().path(), info.content_hash, info.n));
   const std::uint32_t sq_bits = options.sq_bits.has_value() ? *options.sq_bits : TunedBits(options);
   placement_ = PlacementOf(options, sq_bits);
   HMANN_ASSIGN_OR_RETURN(placed_.kernels, ChooseKernels(info.dtype, info.metric, info.dim));
@@ -224,8 +226,17 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   return absl::OkStatus();
 }
 
+absl::Status IndexImpl::ReadTuned() const {
+  auto now = std::make_shared<const absl::StatusOr<TunedTable>>(
+      ReadTunedTable(file_.file().path(), info().content_hash, info().n));
+  if (!now->ok() && !absl::IsNotFound(now->status())) return now->status();
+  tuned_ = std::move(now);
+  return absl::OkStatus();
+}
+
 std::uint32_t IndexImpl::InFlight(std::uint32_t k) const {
-  const TunedEntry* entry = tuned_.ok() ? tuned_->Find(placement_, k) : nullptr;
+  const Table table = tuned();
+  const TunedEntry* entry = table->ok() ? (*table)->Find(placement_, k) : nullptr;
   if (entry != nullptr && entry->in_flight > 0) return entry->in_flight;
   constexpr std::uint32_t kOnADevice = 8, kInMemory = 4;  // guesses
   return placed_.blocks != nullptr ? kOnADevice : kInMemory;
@@ -233,8 +244,9 @@ std::uint32_t IndexImpl::InFlight(std::uint32_t k) const {
 
 std::vector<std::string> IndexImpl::Choices() const {
   std::vector<std::string> choices;
+  const Table table = tuned();
   const auto entries =
-      tuned_.ok() ? std::span<const TunedEntry>(tuned_->entries) : std::span<const TunedEntry>();
+      table->ok() ? std::span<const TunedEntry>((*table)->entries) : std::span<const TunedEntry>();
   for (const TunedEntry& entry : entries) {
     if (!(entry.placement == placement_) || entry.in_flight == 0) continue;
     choices.push_back(absl::StrFormat(
@@ -296,7 +308,7 @@ TunedEntryKey PlacementOf(const OpenOptions& options, std::uint32_t sq_bits) {
           cached ? absl::StrCat(policy, " ", options.cache_bytes) : "none"};
 }
 
-void IndexImpl::Warm(bool asked) const {
+void IndexImpl::Warm(bool requested) const {
   std::uint64_t all = 0;
   std::vector<std::span<const std::byte>> parts;
   for (const auto& section : sections_) {
@@ -305,7 +317,7 @@ void IndexImpl::Warm(bool asked) const {
     for (all += left.size(); !left.empty(); left = left.subspan(parts.back().size()))
       parts.push_back(left.first(std::min(kWarmedAtOnce, left.size())));
   }
-  if (!asked && all > UsableMemoryBytes()) return;
+  if (!requested && all > UsableMemoryBytes()) return;
   ThreadPool pool(UsableCores(), ThreadPool::Kind::kOwn);
   pool.ParallelFor(parts.size(), 1,
                    [&](std::size_t begin, std::size_t, int) { ReadPages(parts[begin]); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -39,16 +40,19 @@ class IndexImpl {
   std::vector<Placement> Placements() const;
   std::vector<std::string> Choices() const;
   std::vector<std::string> Warnings() const;
-  void Warm(bool asked) const;
+  void Warm(bool requested) const;
   /// See Index.
   std::uint64_t BytesInPlace() const;
   absl::Status ForLabels(const std::function<void(std::span<const NodeId>,
                                                   std::span<const std::uint64_t>)>& visit) const;
   absl::Status Scrub(const std::function<bool(std::uint64_t)>& pace) const;
 
-  /// The tuned table next to the file, if there is one. If it cannot be read, tuned()
-  /// says why.
-  const absl::StatusOr<TunedTable>& tuned() const { return tuned_; }
+  /// The tuned table next to the file, if there is one. If it cannot be read, it says
+  /// why. Not null.
+  using Table = std::shared_ptr<const absl::StatusOr<TunedTable>>;
+  Table tuned() const { return tuned_.load(); }
+  /// See Index.
+  absl::Status ReadTuned() const;
   const TunedEntryKey& placement() const { return placement_; }
   /// The value for ResolvedSearch.
   std::uint32_t InFlight(std::uint32_t k) const;
@@ -84,7 +88,7 @@ class IndexImpl {
   std::string why_codes_;
   std::unique_ptr<BlockCache> cache_;
   std::unique_ptr<MigrationHelpers> helpers_;
-  absl::StatusOr<TunedTable> tuned_ = NotFound("not read");
+  mutable std::atomic<Table> tuned_;
   TunedEntryKey placement_;
 };
 

@@ -14,7 +14,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::uint32_t kDim = 24, kRows = 3000, kAsked = 60;
+constexpr std::uint32_t kDim = 24, kRows = 3000, kRequested = 60;
 
 /// Random directions; row `i` has a norm of about norm(i).
 std::vector<float> WithNorms(const std::function<float(std::uint32_t)>& norm) {
@@ -49,7 +49,7 @@ struct Norms : testing::TestWithParam<Metric> {
     Searcher searcher(index);
     Answer answer;
     std::size_t found = 0;
-    for (std::uint32_t i = 0; i < kAsked; ++i) {
+    for (std::uint32_t i = 0; i < kRequested; ++i) {
       HMANN_RETURN_IF_ERROR(searcher.Search(&values[std::size_t{i} * kDim], {.k = 10}, &answer));
       const std::vector<std::uint64_t> exact = Nearest(values, i);
       for (const Neighbor& neighbor : answer.nearest) {
@@ -57,7 +57,7 @@ struct Norms : testing::TestWithParam<Metric> {
         found += static_cast<std::size_t>(std::count(exact.begin(), exact.end(), neighbor.label));
       }
     }
-    return static_cast<double>(found) / (10.0 * kAsked);
+    return static_cast<double>(found) / (10.0 * kRequested);
   }
   /// The ten rows nearest to row `query`, in doubles.
   static std::vector<std::uint64_t> Nearest(const std::vector<float>& values, std::uint32_t query) {

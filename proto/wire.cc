@@ -113,7 +113,7 @@ absl::StatusOr<SearchParams> ParamsFromWire(const v1::SearchParams& wire) {
 void ToWire(const SearchParams& options, v1::SearchParams* wire) {
   wire->set_k(options.k);
   for (const ParamInfo& param : ParamTable()) {
-    if (const std::optional<double> value = param.asked(options); value.has_value())
+    if (const std::optional<double> value = param.requested(options); value.has_value())
       Write(param, *value, wire);
   }
   if (options.recall.has_value()) wire->set_recall(*options.recall);

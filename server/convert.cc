@@ -29,9 +29,9 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
 
 absl::StatusOr<RequestParams> ReadParams(const v1::SearchParams& wire, const Snapshot& index,
                                          const RequestLimits& limits) {
-  const absl::StatusOr<SearchParams> asked = ParamsFromWire(wire);
-  if (!asked.ok()) return BadOption(asked.status());
-  HMANN_ASSIGN_OR_RETURN(RequestParams options, ResolveFor(index, *asked, limits));
+  const absl::StatusOr<SearchParams> requested = ParamsFromWire(wire);
+  if (!requested.ok()) return BadOption(requested.status());
+  HMANN_ASSIGN_OR_RETURN(RequestParams options, ResolveFor(index, *requested, limits));
   options.counters = wire.counters();
   return options;
 }

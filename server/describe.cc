@@ -11,8 +11,11 @@ namespace hmann::server {
 grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* context,
                                                   const v1::DescribeRequest* request,
                                                   v1::DescribeResponse* response) {
+  const auto began = QueuedRequest::Clock::now();
+  const ServedIndex* named = nullptr;
   const auto describe = [&]() -> absl::Status {
     HMANN_RETURN_IF_ERROR(Authorized(*context, request->where() ? Role::kAdmin : Role::kRead));
+    named = serving_.registry.Named(request->index());
     HMANN_ASSIGN_OR_RETURN(const Snapshot index, serving_.registry.Get(request->index()));
     response->set_index(index.served().name());
     ToWire(index->info(), response->mutable_info());
@@ -35,13 +38,17 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
     return absl::OkStatus();
   };
   const absl::Status status = describe();
+  serving_.metrics.Ended(Method::kDescribe, named, status, QueuedRequest::Clock::now() - began, 0);
   return Finished(context, status, status.ok() ? response->ByteSizeLong() : 0);
 }
 
 grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* context,
                                               const v1::ListRequest*, v1::ListResponse* response) {
-  if (const absl::Status status = Authorized(*context, Role::kRead); !status.ok())
+  const auto began = QueuedRequest::Clock::now();
+  if (const absl::Status status = Authorized(*context, Role::kRead); !status.ok()) {
+    serving_.metrics.Ended(Method::kList, nullptr, status, {}, 0);
     return Reply(context, status);
+  }
   for (const auto& served : serving_.registry.indexes()) {
     v1::IndexSummary* summary = response->add_indexes();
     summary->set_name(served->name());
@@ -65,6 +72,8 @@ grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* conte
       }
     }
   }
+  serving_.metrics.Ended(Method::kList, nullptr, absl::OkStatus(),
+                         QueuedRequest::Clock::now() - began, 0);
   return Finished(context, absl::OkStatus(), response->ByteSizeLong());
 }
 

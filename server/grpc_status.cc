@@ -52,6 +52,16 @@ grpc::Status ToGrpc(const absl::Status& status) {
                       wire.details().empty() ? std::string() : wire.SerializeAsString());
 }
 
+std::chrono::system_clock::time_point CallDeadline(const grpc::CallbackServerContext& context) {
+  constexpr auto kFarthest = std::chrono::hours(24 * 365);
+  const gpr_timespec deadline = context.raw_deadline();
+  const auto farthest = std::chrono::system_clock::now() + kFarthest;
+  if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0)
+    return std::chrono::system_clock::time_point::max();
+  if (deadline.tv_sec >= std::chrono::system_clock::to_time_t(farthest)) return farthest;
+  return context.deadline();
+}
+
 grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(status));

@@ -129,7 +129,8 @@ TEST(MetricsTest, WhatCannotBeBoundOrMeantIsNamed) {
   Served served(WithHttp({{"sift", SampleIndex()}}));
   ServerOptions taken = WithHttp({{"sift", SampleIndex()}});
   taken.http = served.server->http_address();
-  EXPECT_THAT(std::string(Server::Start(taken).status().message()), HasSubstr("cannot be bound"));
+  EXPECT_THAT(std::string(Server::Start(taken).status().message()),
+              HasSubstr("Address already in use"));
   taken.http = "0.0.0.0:0";
   EXPECT_THAT(std::string(Server::Start(taken).status().message()), HasSubstr("--insecure"));
   taken.http = "nonsense";

@@ -17,7 +17,7 @@ absl::Status ServerOptions::Validate() const {
     if (!names.insert(spec.name).second)
       return InvalidArgument("--index: the name '", spec.name, "' is given twice");
   }
-  HMANN_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(listen));
+  HMANN_ASSIGN_OR_RETURN(const bool loopback, IsLoopback("--listen", listen));
   HMANN_RETURN_IF_ERROR(tls.Validate());
   if (!loopback && !tls.any() && !insecure) {
     return InvalidArgument(
@@ -25,15 +25,17 @@ absl::Status ServerOptions::Validate() const {
         " is reached from other machines, unencrypted: give --tls-cert and --tls-key, "
         "or --insecure if that is meant");
   }
-  if (!http.empty() && !insecure) {
-    HMANN_ASSIGN_OR_RETURN(const bool http_loopback, IsLoopback(http));
-    if (!http_loopback) {
+  if (!http.empty()) {
+    HMANN_ASSIGN_OR_RETURN(const bool http_loopback, IsLoopback("--http", http));
+    if (!http_loopback && !insecure) {
       return InvalidArgument(
           "--http ", http, " is reached from other machines, unencrypted: give --insecure if that ",
           "is meant");
     }
   }
   HMANN_RETURN_IF_ERROR(connections.Validate());
+  if (socket_mode < 0 || socket_mode > 0777)
+    return InvalidArgument("--socket-mode: expected 000 to 777, octal");
   if (threads < 0 || threads > 4096)
     return InvalidArgument("--threads: expected 0 to 4096, found ", threads);
   if (queue == 0) return InvalidArgument("--queue: expected at least 1, found 0");

@@ -32,13 +32,13 @@ TEST(OptionsTest, ParsesNameAndPath) {
 
 TEST(OptionsTest, KnowsLoopback) {
   for (const char* loopback : {"127.0.0.1:50051", "127.1.2.3:0", "localhost:1", "[::1]:65535"})
-    EXPECT_TRUE(*IsLoopback(loopback)) << loopback;
+    EXPECT_TRUE(*IsLoopback("--listen", loopback)) << loopback;
   for (const char* beyond :
        {"0.0.0.0:50051", "[::]:0", "192.168.0.1:1", "example.org:1", "127.evil.org:1"})
-    EXPECT_FALSE(*IsLoopback(beyond)) << beyond;
+    EXPECT_FALSE(*IsLoopback("--listen", beyond)) << beyond;
   for (const char* bad :
        {"", "50051", ":50051", "localhost", "localhost:", "localhost:65536", "localhost:x"})
-    EXPECT_FALSE(IsLoopback(bad).ok()) << bad;
+    EXPECT_FALSE(IsLoopback("--listen", bad).ok()) << bad;
 }
 
 TEST(OptionsTest, BeyondLoopbackOnlyWithInsecure) {

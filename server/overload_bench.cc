@@ -50,8 +50,8 @@ class Load {
     return *std::move(client);
   }
   /// Sends a batch of `batch` copies of one query.
-  absl::Status Ask(client::Client& client, std::size_t batch, std::uint32_t ef,
-                   std::chrono::nanoseconds deadline) const {
+  absl::Status Call(client::Client& client, std::size_t batch, std::uint32_t ef,
+                    std::chrono::nanoseconds deadline) const {
     client::SearchParams options;
     options.k = 10;
     options.ef_l0 = ef;
@@ -73,7 +73,7 @@ class Load {
     for (int i = 0; i < clients; ++i) {
       threads.emplace_back([&] {
         client::Client client = Connected();
-        while (Clock::now() < end) answered += Ask(client, batch, ef, 60s).ok() ? 1 : 0;
+        while (Clock::now() < end) answered += Call(client, batch, ef, 60s).ok() ? 1 : 0;
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -98,7 +98,7 @@ class Load {
         for (int i = next++; i < count; i = next++) {
           std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock::duration>(
                                                     std::chrono::duration<double>(i / rate)));
-          const absl::StatusCode code = Ask(client, batch, ef, deadline).code();
+          const absl::StatusCode code = Call(client, batch, ef, deadline).code();
           const std::lock_guard lock(mutex);
           ++ends[code];
         }
@@ -115,7 +115,7 @@ class Load {
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
     while (Clock::now() < end) {
       const auto start = Clock::now();
-      if (Ask(client, 1, 64, 1s).ok())
+      if (Call(client, 1, 64, 1s).ok())
         times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
       std::this_thread::sleep_for(5ms);
     }
@@ -171,7 +171,7 @@ void PrintNeighbors(const Load& load, double seconds) {
   };
   for (const std::size_t batch : {1, 256}) {
     beside(8, absl::StrCat("beside 8 clients, ef_l0 10000, batch ", batch),
-           [&](client::Client& client) { load.Ask(client, batch, 10000, 30s).IgnoreError(); });
+           [&](client::Client& client) { load.Call(client, batch, 10000, 30s).IgnoreError(); });
   }
   beside(4, "beside 4 clients that describe",
          [](client::Client& client) { client.Describe("bench").IgnoreError(); });

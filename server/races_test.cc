@@ -177,9 +177,8 @@ TEST_F(RacesTest, CallersOperatorsAndWhatRunsInTheBackground) {
   });
   std::atomic<int> answered{0};
   {
-    const Repeated scrapes([&] {
-      EXPECT_TRUE(absl::StrContains(metrics_.Text(pool, nullptr), "hmann_queries_total"));
-    });
+    const Repeated scrapes(
+        [&] { EXPECT_TRUE(absl::StrContains(metrics_.Text(pool, {}), "hmann_queries_total")); });
     const Repeated places([&] { sift().RefreshPlacements(); });
     const Repeated watches([&] {
       for (const auto& index : registry_.indexes()) index->WithdrawIfChanged();
@@ -210,7 +209,7 @@ TEST_F(RacesTest, CallersOperatorsAndWhatRunsInTheBackground) {
     std::this_thread::sleep_for(1ms);
   scrubber.Stop();
   // Every call was counted once.
-  const std::string text = metrics_.Text(pool, nullptr);
+  const std::string text = metrics_.Text(pool, {});
   int counted = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     int value = 0;

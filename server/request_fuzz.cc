@@ -74,8 +74,8 @@ void Search(const Query& query) {
 }
 
 /// Handles a request as service and stream do before it waits for a thread.
-void Ask(std::string name, v1::Vectors* vectors, const v1::SearchParams& options, bool named,
-         bool whole, std::uint64_t most) {
+void Call(std::string name, v1::Vectors* vectors, const v1::SearchParams& options, bool named,
+          bool whole, std::uint64_t most) {
   if (named) name = "a";
   if (whole) vectors->mutable_raw()->resize(kDim * (vectors->raw().size() / kDim + 1));
   const absl::StatusOr<Query> query =
@@ -107,12 +107,12 @@ void Receive(std::uint8_t how, const grpc::ByteBuffer& bytes) {
   v1::SearchStreamRequest message;
   v1::GetRequest labels;
   if (how % 4 == 0 && Read(bytes, &one).ok())
-    Ask(one.index(), one.mutable_query(), one.options(), named, whole, 1);
+    Call(one.index(), one.mutable_query(), one.options(), named, whole, 1);
   if (how % 4 == 1 && Read(bytes, &batch).ok())
-    Ask(batch.index(), batch.mutable_queries(), batch.options(), named, whole, kLimits.max_batch);
+    Call(batch.index(), batch.mutable_queries(), batch.options(), named, whole, kLimits.max_batch);
   if (how % 4 == 2 && Read(bytes, &message).ok()) {
     v1::SearchRequest* search = message.mutable_search();
-    Ask(search->index(), search->mutable_query(), search->options(), named, whole, 1);
+    Call(search->index(), search->mutable_query(), search->options(), named, whole, 1);
   }
   if (how % 4 == 3 && Read(bytes, &labels).ok()) Get(labels, named);
 }

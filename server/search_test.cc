@@ -122,7 +122,7 @@ TEST_F(SearchTest, FloatsAskAnIndexOfIntegersToo) {
 
 TEST_F(SearchTest, ParamsAndCountersComeBack) {
   const auto index = *Index::Open(SampleIndex());
-  for (const SearchParams& asked :
+  for (const SearchParams& requested :
        {SearchParams{.k = 5},
         SearchParams{.k = 5, .mode = SearchMode::kMultiStart, .query_threads = 2},
         SearchParams{.k = 5,
@@ -138,9 +138,10 @@ TEST_F(SearchTest, ParamsAndCountersComeBack) {
         .beam_width = 13,
         .error_bound = 1.25f,
         .epsilon = 0.1f}}) {
-    const auto reply = client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), asked);
+    const auto reply =
+        client().Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), requested);
     ASSERT_TRUE(reply.ok()) << reply.status();
-    EXPECT_EQ(reply->params, index->Resolve(asked)->params) << "to the bit";
+    EXPECT_EQ(reply->params, index->Resolve(requested)->params) << "to the bit";
     EXPECT_FALSE(reply->counters.has_value());
   }
   const client::CallOptions count{.counters = true};

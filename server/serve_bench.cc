@@ -211,7 +211,7 @@ absl::Status Run(const Flags& flags, const ServerProcess& server) {
 }  // namespace
 
 /// Sets one parameter, given as NAME=VALUE.
-absl::Status Ask(const std::string& setting, SearchParams* options) {
+absl::Status Call(const std::string& setting, SearchParams* options) {
   const std::size_t equals = setting.find('=');
   const ParamInfo* const param = FindParam(setting.substr(0, equals));
   if (param == nullptr || equals == std::string::npos)
@@ -243,9 +243,9 @@ int Measure(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   for (const std::string& setting : settings) {
-    if (const absl::Status asked = Ask(setting, &flags.search); !asked.ok()) {
+    if (const absl::Status requested = Call(setting, &flags.search); !requested.ok()) {
       std::fprintf(stderr, "--param %s: %s\n", setting.c_str(),
-                   std::string(asked.message()).c_str());
+                   std::string(requested.message()).c_str());
       return 2;
     }
   }

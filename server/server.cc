@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <algorithm>
+#include <ctime>
 #include <tuple>
 #include <utility>
 
@@ -27,7 +28,9 @@
 #include "server/core/scrubber.h"
 #include "server/core/search_pool.h"
 #include "server/core/tokens.h"
+#include "server/health_calls.h"
 #include "server/http_port.h"
+#include "server/log.h"
 #include "server/service.h"
 #include "spdlog/spdlog.h"
 
@@ -49,6 +52,16 @@ std::uint32_t LargestDim(const std::vector<IndexSpec>& specs) {
   return dim;
 }
 
+void WarnOfExpiry(std::int64_t expires) {
+  constexpr std::int64_t kDay = 86400, kSoon = 14 * kDay;
+  const std::int64_t left = expires - std::time(nullptr);
+  if (left <= 0) {
+    spdlog::error("the certificate of --tls-cert has expired: clients refuse it");
+  } else if (left < kSoon) {
+    spdlog::warn("the certificate of --tls-cert expires in {} days", left / kDay);
+  }
+}
+
 ServerOptions Resolve(ServerOptions options) {
   if (options.threads == 0) {
     // Threads that wait for a device leave their cores free for others.
@@ -57,6 +70,11 @@ ServerOptions Resolve(ServerOptions options) {
   }
   if (options.limits.max_query_threads == 0)
     options.limits.max_query_threads = static_cast<std::uint32_t>(std::min(options.threads, 64));
+  // In a small container the bounds on memory follow what there is: requests and replies
+  // take an eighth at most, connections another.
+  const std::uint64_t share = std::max<std::uint64_t>(UsableMemoryBytes() / 8, 16 << 20);
+  options.most_bytes = std::min(options.most_bytes, share);
+  options.connections.transport_bytes = std::min(options.connections.transport_bytes, share);
   return options;
 }
 
@@ -64,6 +82,7 @@ ServerOptions Resolve(ServerOptions options) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   HMANN_RETURN_IF_ERROR(options.Validate());
+  RouteLibraryLogs();
   std::unique_ptr<Server> server(new Server(Resolve(options)));
   HMANN_RETURN_IF_ERROR(server->ListenHttp());
   HMANN_RETURN_IF_ERROR(server->Listen());
@@ -106,12 +125,18 @@ absl::Status Server::Listen() {
   grpc::ServerBuilder builder;
   Bound(options_.connections, &builder);
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
-  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
-                         MakeServerCredentials(options_.tls));
-  HMANN_ASSIGN_OR_RETURN(acceptor_, Acceptor::Listen(options_.listen));
+  if (options_.tls.any()) {
+    HMANN_ASSIGN_OR_RETURN(tls_, TlsWatch::Open(options_.tls));
+    WarnOfExpiry(tls_->expires());
+  }
+  HMANN_ASSIGN_OR_RETURN(acceptor_, Acceptor::Listen(options_.listen, options_.socket_mode));
   connections_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      tls_ == nullptr ? grpc::InsecureServerCredentials() : tls_->Credentials());
   builder.RegisterService(service_.get());
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
+  counters.push_back(std::make_unique<HealthCallCounter>(metrics_.get()));
+  builder.experimental().SetInterceptorCreators(std::move(counters));
   std::int64_t number = 0;
   std::tie(server_, number) = StartNumbered(builder);
   if (server_ == nullptr) return Internal("listen ", options_.listen, ": gRPC did not start");
@@ -145,8 +170,14 @@ absl::Status Server::ListenHttp() {
     return HttpPort::Reply{any && !loading && !draining_.load() ? 200 : 503, text};
   });
   http_->Add("/metrics", [this] {
-    return HttpPort::Reply{200,
-                           metrics_->Text(*pool_, guard_ == nullptr ? nullptr : &guard_->counts())};
+    ProcessFacts facts;
+    facts.connections = guard_ == nullptr ? nullptr : &guard_->counts();
+    facts.failed_handshakes = FailedHandshakes();
+    facts.http_refused = http_->refused();
+    facts.dropped_log_lines = DroppedLines();
+    facts.failed_reloads = failed_reloads_.load();
+    if (tls_ != nullptr) facts.certificate_expires = tls_->expires();
+    return HttpPort::Reply{200, metrics_->Text(*pool_, facts)};
   });
   return absl::OkStatus();
 }
@@ -189,15 +220,16 @@ void Server::Load() {
 void Server::PublishHealth() {
   const std::lock_guard lock(health_mutex_);
   grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
-  bool any = false, all = true;
+  bool any = false;
   for (const auto& index : registry_->indexes()) {
     const bool serving = index->state() == IndexState::kServing;
     health.SetServingStatus(HealthName(index->name()), serving);
     any = any || serving;
-    all = all && serving;
   }
   health.SetServingStatus(kServiceName, any);
-  health.SetServingStatus("", all);
+  // Load balancers and Kubernetes ask for "" unless they are set up otherwise, and one
+  // bad index must not keep the others from being reached.
+  health.SetServingStatus("", any);
 }
 
 void Server::Withdrawn(const ServedIndex& index) {
@@ -205,21 +237,39 @@ void Server::Withdrawn(const ServedIndex& index) {
   spdlog::error("index {}: {}", index.name(), std::string(index.failure().message()));
 }
 
-void Server::ReloadTokens() {
-  if (tokens_ == nullptr) return;
-  const absl::StatusOr<bool> changed = tokens_->Reload();
-  if (changed.ok() && *changed) spdlog::info("tokens: read again, changed");
-  if (!changed.ok() && tokens_->IsNews(changed.status()))
-    spdlog::error("tokens: the file was not accepted, the previous tokens stay valid: {}",
+/// Logs each error once, and a success if it brought something or was requested.
+void Server::Report(const char* what, const absl::StatusOr<bool>& changed, bool requested) {
+  const bool news = std::exchange(reported_[what], changed.status()) != changed.status();
+  if (changed.ok() && (*changed || requested)) {
+    spdlog::info("{}: read again, {}", what, *changed ? "changed" : "not changed");
+  } else if (!changed.ok() && (news || requested)) {
+    failed_reloads_.fetch_add(1);
+    spdlog::error("{}: not accepted, those read before stay in force: {}", what,
                   std::string(changed.status().message()));
+  }
+}
+
+void Server::ReloadFiles(bool requested) {
+  if (tokens_ != nullptr) Report("tokens", tokens_->Reload(), requested);
+  if (tls_ != nullptr) {
+    const absl::StatusOr<bool> changed = tls_->Reload();
+    Report("TLS files", changed, requested);
+    if (changed.ok() && *changed) WarnOfExpiry(tls_->expires());
+  }
+  for (const auto& index : registry_->indexes()) {
+    const absl::StatusOr<bool> changed = index->ReloadTuned(requested);
+    Report(absl::StrCat("index ", index->name(), ": tuned table").c_str(), changed, requested);
+  }
 }
 
 void Server::Watch() {
   constexpr std::chrono::milliseconds kOften(20);
-  constexpr int kSecond = 50, kSeldom = 1500;  // times kOften
-  for (int turn = 1; !stop_.load(); ++turn) {
+  constexpr int kSecond = 50, kSeldom = 1500, kDay = 86400 * kSecond;  // times kOften
+  for (int turn = 1; !stop_.load(); turn = turn % kDay + 1) {
     std::this_thread::sleep_for(kOften);
-    if (turn % kSecond == 0) ReloadTokens();
+    const bool requested = reload_.exchange(false);
+    if (requested || turn % kSecond == 0) ReloadFiles(requested);
+    if (turn == kDay && tls_ != nullptr) WarnOfExpiry(tls_->expires());
     replies_->CancelLate(ReplyWatch::Clock::now());
     for (const auto& index : registry_->indexes()) {
       if (index->WithdrawIfChanged()) Withdrawn(*index);
@@ -233,6 +283,15 @@ absl::Status Server::WaitLoaded() {
     std::unique_lock lock(mutex_);
     loaded_changed_.wait(lock, [this] { return loaded_; });
   }
+  return LoadOutcome();
+}
+
+std::optional<absl::Status> Server::Loaded() {
+  const std::lock_guard lock(mutex_);
+  return loaded_ ? std::optional(LoadOutcome()) : std::nullopt;
+}
+
+absl::Status Server::LoadOutcome() const {
   std::vector<std::string> reasons;
   for (const auto& index : registry_->indexes()) {
     if (index->state() == IndexState::kServing) return absl::OkStatus();
@@ -264,7 +323,12 @@ void Server::RefuseUntilQuiet(std::chrono::nanoseconds most) {
 void Server::Shutdown(std::chrono::nanoseconds grace) {
   stop_.store(true);
   if (service_ != nullptr) RefuseUntilQuiet(grace / 2);
-  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
+  // gRPC ends calls that arrive from now on as CANCELLED, which no client takes for a
+  // server that stopped. Without their connection they are UNAVAILABLE.
+  const auto end = std::chrono::steady_clock::now() + grace / 2;
+  while (guard_ != nullptr && guard_->CloseIdle() > 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace / 2);
   if (loader_.joinable()) loader_.join();
   if (watcher_.joinable()) watcher_.join();
   if (scrubber_ != nullptr) scrubber_->Stop();

@@ -3,8 +3,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -31,15 +34,16 @@ class Scrubber;
 class SearchPool;
 class SearchService;
 class ServedIndex;
+class TlsWatch;
 class TokenFile;
 
 /// A running server. Start binds the port first, with every health entry NOT_SERVING. It
 /// then opens and warms the indexes one after another. Each index serves as soon as it is
 /// warm. An index that fails to load does not stop the others.
 ///
-/// Health: "hmann.index.<name>" is SERVING once that index serves; "hmann.v1.Search" once
-/// any does; "" once all do. An index whose file changes or proves damaged is withdrawn,
-/// and its health entry with it.
+/// Health: "hmann.index.<name>" is SERVING once that index serves; "hmann.v1.Search" and
+/// "" once any does. An index whose file changes or proves damaged is withdrawn, and its
+/// health entry with it.
 ///
 /// Thread safety: call Start, Shutdown and the destructor from one thread. The rest may
 /// be called from any thread.
@@ -59,6 +63,11 @@ class Server {
   /// Blocks until every index serves or has failed. Errors: FAILED_PRECONDITION with the
   /// reasons when none serves.
   absl::Status WaitLoaded();
+  /// The same without waiting: nullopt while an index is loading.
+  std::optional<absl::Status> Loaded();
+  /// Reads tokens, TLS files and tuned tables again soon, and logs the outcome. They are
+  /// also read when they change.
+  void Reload() { reload_.store(true); }
 
   /// Sets health to NOT_SERVING for good and closes the port, so that load balancers go
   /// elsewhere. Searches on existing connections are still answered.
@@ -76,7 +85,9 @@ class Server {
   absl::Status ListenHttp();
   void Load();
   void Watch();
-  void ReloadTokens();
+  void ReloadFiles(bool requested);
+  void Report(const char* what, const absl::StatusOr<bool>& changed, bool requested);
+  absl::Status LoadOutcome() const;
   void PublishHealth();
   void Withdrawn(const ServedIndex& index);
   void RefuseUntilQuiet(std::chrono::nanoseconds most);
@@ -87,12 +98,15 @@ class Server {
   const std::unique_ptr<Metrics> metrics_;
   const std::unique_ptr<ReplyWatch> replies_;
   std::unique_ptr<TokenFile> tokens_;
+  std::unique_ptr<TlsWatch> tls_;
   std::unique_ptr<SearchService> service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<ConnectionGuard> guard_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  std::atomic<bool> stop_{false}, draining_{false};
+  std::atomic<bool> stop_{false}, draining_{false}, reload_{false};
+  std::atomic<std::uint64_t> failed_reloads_{0};
+  std::map<std::string, absl::Status> reported_;  ///< last failures; used by watcher_ only
   std::mutex mutex_;
   std::condition_variable loaded_changed_;
   bool loaded_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -176,10 +177,19 @@ class GetCall : public UnaryCall<LabelsRequest> {
   v1::GetResponse response_;
 };
 
+/// Errors: RESOURCE_EXHAUSTED for a call with too much metadata.
+absl::Status CheckHeaders(const grpc::CallbackServerContext& context) {
+  constexpr std::size_t kMostHeaders = 16 << 10;
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : context.client_metadata()) bytes += key.size() + value.size();
+  return bytes <= kMostHeaders ? absl::OkStatus() : HeadersTooLarge(bytes, kMostHeaders);
+}
+
 }  // namespace
 
 absl::Status SearchService::Authorized(const grpc::CallbackServerContext& context,
                                        Role needed) const {
+  HMANN_RETURN_IF_ERROR(CheckHeaders(context));
   if (tokens_ == nullptr) return absl::OkStatus();
   const auto found = context.client_metadata().find("authorization");
   if (found == context.client_metadata().end()) return Authorize(tokens_, "", needed);
@@ -210,19 +220,23 @@ template <typename Call>
 grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context,
                                                const grpc::ByteBuffer& bytes,
                                                grpc::ByteBuffer* reply) {
-  const CallFacts facts{Call::kMethod, QueuedRequest::Clock::now(), context->deadline()};
+  const CallFacts facts{Call::kMethod, QueuedRequest::Clock::now(), CallDeadline(*context)};
+  const ServedIndex* named = nullptr;
   const auto make = [&]() -> absl::StatusOr<Call*> {
     HMANN_RETURN_IF_ERROR(MayStart(*context));
     auto request = std::make_unique<typename Call::Request>();
     HMANN_RETURN_IF_ERROR(Read(bytes, request.get()));
     auto read = Call::Read(serving_, *request);
-    if (!read.ok()) return read.status();
+    if (!read.ok()) {
+      named = serving_.registry.Named(request->index());
+      return read.status();
+    }
     return new Call({context, reply, &replies_}, std::move(request), serving_, *std::move(read),
                     facts);
   };
   const absl::StatusOr<Call*> call = make();
   if (!call.ok()) {
-    serving_.metrics.Ended(Call::kMethod, nullptr, call.status(), {}, 0);
+    serving_.metrics.Ended(Call::kMethod, named, call.status(), {}, 0);
     return Reply(context, call.status());
   }
   serving_.pool.Start(*call, [&] { return CallerOf(*context); });
@@ -253,8 +267,10 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchService::Sear
     serving_.metrics.Ended(Method::kSearchStream, nullptr, status, {}, 0);
     return StreamCall::Refuse(status);
   }
+  std::function<absl::Status()> may;
+  if (tokens_ != nullptr) may = [this, context] { return Authorized(*context, Role::kRead); };
   std::shared_ptr<StreamCall> stream =
-      StreamCall::Start(serving_, &replies_, context, CallerOf(*context));
+      StreamCall::Start(serving_, &replies_, context, CallerOf(*context), std::move(may));
   {
     const std::lock_guard lock(mutex_);
     // The list holds at most twice as many as are live.

@@ -92,8 +92,10 @@ class StreamCall::Group : public QueuedQuery {
 
 std::shared_ptr<StreamCall> StreamCall::Start(const Serving& serving, ReplyWatch* replies,
                                               grpc::CallbackServerContext* call,
-                                              std::uint64_t caller) {
-  std::shared_ptr<StreamCall> stream(new StreamCall(serving, replies, call, caller));
+                                              std::uint64_t caller,
+                                              std::function<absl::Status()> may) {
+  std::shared_ptr<StreamCall> stream(
+      new StreamCall(serving, replies, call, caller, std::move(may)));
   stream->self_ = stream;
   stream->Settle(false);
   return stream;
@@ -105,10 +107,12 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamCall::Refuse(
 }
 
 StreamCall::StreamCall(const Serving& serving, ReplyWatch* replies,
-                       grpc::CallbackServerContext* call, std::uint64_t caller)
+                       grpc::CallbackServerContext* call, std::uint64_t caller,
+                       std::function<absl::Status()> may)
     : serving_(serving),
       caller_(caller),
-      deadline_(call->deadline()),
+      may_(std::move(may)),
+      deadline_(CallDeadline(*call)),
       reply_(replies, [call] { call->TryCancel(); }) {}
 
 /// Requires the mutex.
@@ -126,10 +130,10 @@ void StreamCall::End(const absl::Status& status) {
   Settle(false);
 }
 
-absl::Status StreamCall::Parse(Asked* asked) {
-  asked->began = QueuedRequest::Clock::now();
-  asked->id = asked->request->id();
-  const v1::SearchRequest& search = asked->request->search();
+absl::Status StreamCall::Parse(Asked* requested) {
+  requested->began = QueuedRequest::Clock::now();
+  requested->id = requested->request->id();
+  const v1::SearchRequest& search = requested->request->search();
   // New settings stay in force even when they are invalid, so that each query gets the
   // error.
   if (!search.index().empty() || search.has_options()) options_ = nullptr;
@@ -138,19 +142,19 @@ absl::Status StreamCall::Parse(Asked* asked) {
   if (options_ == nullptr) {
     HMANN_ASSIGN_OR_RETURN(served_, serving_.registry.Find(index_));
   }
-  asked->options = options_;
-  HMANN_ASSIGN_OR_RETURN(asked->index, served_->Get());
-  const std::uint64_t generation = asked->index.generation().number();
+  requested->options = options_;
+  HMANN_ASSIGN_OR_RETURN(requested->index, served_->Get());
+  const std::uint64_t generation = requested->index.generation().number();
   if (options_ == nullptr || generation_ != generation) {
     options_ = nullptr;
     HMANN_ASSIGN_OR_RETURN(RequestParams options,
-                           ReadParams(wire_options_, asked->index, serving_.limits));
+                           ReadParams(wire_options_, requested->index, serving_.limits));
     options_ = std::make_shared<const RequestParams>(std::move(options));
     generation_ = generation;
   }
-  asked->options = options_;
-  HMANN_ASSIGN_OR_RETURN(asked->vectors,
-                         ReadVectors(search.query(), asked->index->info(), 1, "search.query"));
+  requested->options = options_;
+  HMANN_ASSIGN_OR_RETURN(requested->vectors,
+                         ReadVectors(search.query(), requested->index->info(), 1, "search.query"));
   return CheckReplySize(1, options_->search.params.k, serving_.limits);
 }
 
@@ -211,15 +215,15 @@ void StreamCall::Answered(Group* group, const std::vector<grpc::ByteBuffer>& rep
 }
 
 void StreamCall::OnReadDone(bool ok) {
-  Asked asked;
-  asked.request = std::make_unique<v1::SearchStreamRequest>();
-  // Bytes that do not parse as a message belong to no query and end the stream.
-  const absl::Status read = ok ? Read(in_, asked.request.get()) : absl::OkStatus();
+  Asked requested;
+  requested.request = std::make_unique<v1::SearchStreamRequest>();
+  // A lost right, and bytes that do not parse as a message, end the stream.
+  absl::Status read = ok && may_ ? may_() : absl::OkStatus();
+  if (ok && read.ok()) read = Read(in_, requested.request.get());
   const bool is_query = ok && read.ok();
-  const absl::Status parsed = is_query ? Parse(&asked) : read;
+  const absl::Status parsed = is_query ? Parse(&requested) : read;
   if (!parsed.ok()) {
-    serving_.metrics.Ended(Method::kSearchStream, asked.options == nullptr ? nullptr : served_,
-                           parsed, {}, 1);
+    serving_.metrics.Ended(Method::kSearchStream, serving_.registry.Named(index_), parsed, {}, 1);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -229,9 +233,9 @@ void StreamCall::OnReadDone(bool ok) {
       no_more_ = true;
       end_.Update(read);
     } else if (parsed.ok()) {
-      waiting_.push_back(std::move(asked));
+      waiting_.push_back(std::move(requested));
     } else {
-      Queue(FailureOf(asked.id, parsed));
+      Queue(FailureOf(requested.id, parsed));
     }
   }
   Settle(true);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,9 +33,11 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   static constexpr std::size_t kMostUnanswered = 64;
 
   /// Starts reading. `caller` is as in SearchPool::Submit. If the call has no deadline,
-  /// each query gets the default.
+  /// each query gets the default. `may`: whether the client may still search, which can
+  /// change while the stream is open; empty: it may.
   static std::shared_ptr<StreamCall> Start(const Serving& serving, ReplyWatch* replies,
-                                           grpc::CallbackServerContext* call, std::uint64_t caller);
+                                           grpc::CallbackServerContext* call, std::uint64_t caller,
+                                           std::function<absl::Status()> may);
   /// Ends the call immediately with an error.
   static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Refuse(
       const absl::Status& status);
@@ -61,9 +64,9 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   class Group;
 
   StreamCall(const Serving& serving, ReplyWatch* replies, grpc::CallbackServerContext* call,
-             std::uint64_t caller);
+             std::uint64_t caller, std::function<absl::Status()> may);
 
-  absl::Status Parse(Asked* asked);
+  absl::Status Parse(Asked* requested);
   /// Performs every step that is possible now. `here`: this thread may search.
   void Settle(bool here);
   std::vector<Asked> TakeTogether();
@@ -72,6 +75,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 
   const Serving& serving_;
   const std::uint64_t caller_;
+  const std::function<absl::Status()> may_;
   const std::chrono::system_clock::time_point deadline_;  ///< of the call; max: none
   ReplyWatch::Reply reply_;                               ///< covers replies_ and out_
   std::shared_ptr<StreamCall> self_;                      ///< until OnDone

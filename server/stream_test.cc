@@ -29,8 +29,8 @@ constexpr std::size_t kStreamed = 200;
 Vectors Query(std::size_t i) { return Vectors::Raw(SampleQueries(i % 200, 1)); }
 
 /// Sends all queries and receives in another thread; returns the answers by id.
-std::map<std::uint64_t, absl::StatusOr<client::Answer>> Ask(SearchStream stream,
-                                                            std::size_t queries) {
+std::map<std::uint64_t, absl::StatusOr<client::Answer>> Call(SearchStream stream,
+                                                             std::size_t queries) {
   std::thread sender([&] {
     for (std::size_t i = 0; i < queries; ++i) EXPECT_TRUE(stream.Send(i, Query(i)).ok());
     EXPECT_TRUE(stream.DoneSending().ok());
@@ -65,7 +65,7 @@ Served* StreamTest::served_ = nullptr;
 
 TEST_F(StreamTest, AnswersAsSingleCallsDo) {
   const client::SearchParams options{.k = 7};
-  const auto answers = Ask(client().OpenStream("sift", options), kStreamed);
+  const auto answers = Call(client().OpenStream("sift", options), kStreamed);
   ASSERT_EQ(answers.size(), kStreamed);
   for (const auto& [id, answer] : answers) {
     const absl::StatusOr<client::Answer> single = client().Search("sift", Query(id), options);
@@ -78,7 +78,7 @@ TEST_F(StreamTest, AnswersAsSingleCallsDo) {
 }
 
 TEST_F(StreamTest, CountersAreOfEachQuery) {
-  const auto answers = Ask(client().OpenStream("sift", {.k = 5}, {.counters = true}), kStreamed);
+  const auto answers = Call(client().OpenStream("sift", {.k = 5}, {.counters = true}), kStreamed);
   ASSERT_EQ(answers.size(), kStreamed);
   for (const auto& [id, answer] : answers) {
     const absl::StatusOr<client::Answer> single =
@@ -94,7 +94,7 @@ TEST_F(StreamTest, SeveralStreamsAtOnce) {
   clients.reserve(8);
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([] {
-      for (const auto& [id, answer] : Ask(client().OpenStream("sift", {.k = 3}), kStreamed))
+      for (const auto& [id, answer] : Call(client().OpenStream("sift", {.k = 3}), kStreamed))
         EXPECT_TRUE(answer.ok()) << answer.status();
     });
   }
@@ -130,7 +130,7 @@ TEST_F(StreamTest, WhatItCannotHaveEachQueryIsTold) {
   for (const auto& [index, options, code] :
        {std::tuple("none", client::SearchParams{.k = 3}, absl::StatusCode::kNotFound),
         {"sift", client::SearchParams{.k = 1 << 30}, absl::StatusCode::kInvalidArgument}}) {
-    for (const auto& [id, answer] : Ask(client().OpenStream(index, options), 10))
+    for (const auto& [id, answer] : Call(client().OpenStream(index, options), 10))
       EXPECT_EQ(answer.status().code(), code) << answer.status();
   }
 }

@@ -82,9 +82,9 @@ TEST(Reports, BuildInfoAndVerifyAgree) {
   EXPECT_GT(build["cpu_seconds"]["total"], 0);
   EXPECT_GT(build["peak_rss_bytes"], 0);
 
-  const Outcome asked = Hmann({"info", index, "--json"});
-  Succeeds(asked);
-  const json info = json::parse(asked.out);
+  const Outcome requested = Hmann({"info", index, "--json"});
+  Succeeds(requested);
+  const json info = json::parse(requested.out);
   for (const auto& [name, value] : info.items()) EXPECT_EQ(build[name], value) << name;
   EXPECT_EQ(info["file_bytes"], std::filesystem::file_size(index));
   for (const auto& [name, structure] : info["bytes"].items()) {

@@ -1,8 +1,9 @@
-// The commands of the pages: the README's tour runs as it stands, and every option that a page gives a command exists.
+// The commands of the pages run as they stand, with the sample under the names of the pages' data. Commands that download, take a
+// data set of a million vectors, or measure for more than a minute do not run: of them, every option must exist.
 //   HMANN_BINARY_DIR=build/release node --test tests/pages_test.mjs
 import { strict as assert } from "node:assert";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
@@ -56,18 +57,53 @@ test("the links of the pages lead somewhere", () => {
   }
 });
 
-test("the tour of the README runs as it stands", { timeout: 280_000 }, () => {
-  const tour = blocks("README.md", "sh").find((text) => text.includes("hmann serve"));
-  const folder = mkdtempSync(path.join(tmpdir(), "hmann_tour_"));
+/** Runs a script in a new folder in which the sample has the names that the pages give their data. */
+function inFolder(run) {
+  const folder = mkdtempSync(path.join(tmpdir(), "hmann_pages_"));
+  const sample = path.join(root, "datasets/sample");
   try {
     symlinkSync(path.join(root, "datasets"), path.join(folder, "datasets"));
-    // Port 0 cannot be told to the client of the next line: an unused one of this process's range.
-    const port = 20000 + (process.pid % 20000);
-    const script = tour.replace("PATH=$PWD/build/release/bin:$PATH", `PATH=${path.dirname(hmann)}:$PATH`).replaceAll("50051", String(port))
-      .replace(/^hmann tune .*/m, (line) => line.replace(/ #.*/, " --accept-noise"));
-    assert.notEqual(script, tour);
-    execFileSync("bash", ["-euc", script], { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+    mkdirSync(path.join(folder, "data"));
+    for (const [name, source] of [["base.u8bin", "base.u8bin"], ["data/base.u8bin", "base.u8bin"], ["data/query.u8bin", "query.u8bin"],
+      ["data/query.gt100", "query.gt100"], ["data/query5k.u8bin", "query.u8bin"], ["data/query5k.gt100", "query.gt100"]]) {
+      symlinkSync(path.join(sample, source), path.join(folder, name));
+    }
+    const shell = (script) => execFileSync("bash", ["-euc", `PATH=${path.dirname(hmann)}:$PATH\n${script}`],
+      { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+    const python = (script) => execFileSync("/usr/bin/python3", ["-c", script],
+      { cwd: folder, encoding: "utf8", env: { ...process.env, PYTHONPATH: path.join(build, "python") } });
+    return run(shell, python);
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+// Port 0 cannot be told to the client of the next line: an unused one of this process's range.
+const port = 20000 + (process.pid % 20000);
+const serve = `hmann serve --index sample=sample.hmann --index shop=my.hmann --listen 127.0.0.1:${port} & trap "kill $!" EXIT; `;
+
+test("the tour of the README runs as it stands", { timeout: 280_000 }, () => {
+  const tour = blocks("README.md", "sh").find((text) => text.includes("hmann serve"));
+  const script = tour.replace(/^PATH=.*/, "").replaceAll("50051", String(port)).replace(/^hmann tune .*/m, (line) => line.replace(/ #.*/, " --accept-noise"));
+  inFolder((shell) => shell(script));
+});
+
+for (const [page, index] of [["doc/planning.md", 0], ["doc/planning.md", 1], ["doc/tuning.md", 0], ["doc/benchmarks.md", 0]]) {
+  test(`block ${index} of ${page} runs as it stands`, { timeout: 280_000 }, () => {
+    const script = blocks(page, "sh")[index].replace(/^hmann tune .*/m, (line) => `${line} --accept-noise`);
+    inFolder((shell) => shell(`hmann build --base base.u8bin --out sample.hmann\n${script}`));
+  });
+}
+
+test("the Python of the pages runs as it stands", { timeout: 280_000 }, () => {
+  const readme = blocks("README.md", "python")[0].replace("50051", String(port)).split("\nclient = ");
+  const [local, remote] = blocks("doc/python.md", "python").map((text) => text.replace("50051", String(port)).replace("index.tune(", "index.tune(accept_noise=True, "));
+  inFolder((shell, python) => {
+    python(readme[0]);
+    python(`import numpy\nvectors = numpy.random.rand(3000, 32).astype("float32"); queries = vectors[:300]\n${local}`);
+    shell("hmann build --base base.u8bin --out sample.hmann && hmann tune sample.hmann --queries datasets/sample/query.u8bin --k 10 --accept-noise");
+    const script = `import hmann, numpy\nqueries = hmann.read_vectors("datasets/sample/query.u8bin")[:20]\n${remote}
+queries = numpy.random.rand(5, 32).astype("float32")\nclient = ${readme[1]}`;
+    shell(`${serve} PYTHONPATH=${path.join(build, "python")} /usr/bin/python3 -c '${script}'`);
+  });
 });

@@ -52,10 +52,10 @@ TEST(Plan, ABillionVectorsFitNinetySixGiB) {
   EXPECT_LE(fast, plan["fast_bytes"]);
   EXPECT_GT(fast, 0.99 * plan["fast_bytes"].get<double>()) << "whole pages are little";
   EXPECT_EQ(plan["explain"].size(), 3u);
-  const Outcome told = Hmann(With(kBillion, {"--fast-memory", "96GiB", "--explain"}));
-  EXPECT_THAT(told.out, IsEmpty());
-  EXPECT_THAT(told.err, AllOf(HasSubstr("hmann build --base F"), HasSubstr("1. L0 takes"),
-                              HasSubstr("3. the rest is for promoted nodes")));
+  const Outcome reported = Hmann(With(kBillion, {"--fast-memory", "96GiB", "--explain"}));
+  EXPECT_THAT(reported.out, IsEmpty());
+  EXPECT_THAT(reported.err, AllOf(HasSubstr("hmann build --base F"), HasSubstr("1. L0 takes"),
+                                  HasSubstr("3. the rest is for promoted nodes")));
 }
 
 TEST(BuildPlan, SaysWhatABuildTakesAndLeavesNothingBehind) {

@@ -118,7 +118,7 @@ absl::Status Query(const QueryCallFlags& flags) {
   HMANN_RETURN_IF_ERROR(RunQueries((queries.n() + batch - 1) / batch, answer_one, &run));
   run.counters.emplace();
   if (flags.query.search.budget.has_value()) run.cut_short.emplace(0);
-  run.asked = flags.query.search;
+  run.requested = flags.query.search;
   for (const Connection& connection : connections) {
     *run.counters += connection.counters;
     if (run.cut_short.has_value()) *run.cut_short += connection.cut_short;

@@ -37,7 +37,7 @@ struct alignas(64) Worker {
 /// Chooses the user's parameters, or those of the tuned table for the user's target.
 absl::Status ChooseParams(const Index& index, const SearchParams& options, QueryRun* run) {
   HMANN_ASSIGN_OR_RETURN(const ResolvedSearch search, index.Resolve(options));
-  run->asked = options;
+  run->requested = options;
   run->params = search.params;
   if (search.tuned.has_value()) run->predicted = {search.tuned->recall, search.tuned->mean_us};
   if (search.calibrated_recall.has_value())

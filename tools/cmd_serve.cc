@@ -5,23 +5,30 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
-#include "grpc/support/log.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "server/log.h"
 #include "server/server.h"
+#include "spdlog/async_logger.h"
+#include "spdlog/details/thread_pool.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 #include "tools/commands.h"
@@ -37,12 +44,14 @@ struct ServeFlags {
   server::ServerOptions server;
   std::vector<std::string> indexes;
   std::chrono::nanoseconds drain = std::chrono::seconds(5);
+  std::string log_level = "info";
   bool json = false;
 };
 
-/// Turns SIGTERM and SIGINT into bytes in a pipe instead of ending the process. (Blocking
-/// them for sigwait does not work: libraries start threads before main, which would take
-/// the signal and end the process.) One instance at a time.
+/// Turns signals into bytes of a pipe. SIGTERM, SIGINT and SIGQUIT stop the server,
+/// SIGHUP lets it read its files again, SIGUSR1 and SIGUSR2 do nothing. (Blocking them
+/// for sigwait does not work: libraries start threads before main, which would take the
+/// signal and end the process.) One instance at a time.
 class Signals {
  public:
   static absl::StatusOr<std::unique_ptr<Signals>> Take() {
@@ -51,18 +60,25 @@ class Signals {
     return std::unique_ptr<Signals>(new Signals(fds[0], fds[1]));
   }
   ~Signals() {
-    sigaction(SIGTERM, &before_term_, nullptr);
-    sigaction(SIGINT, &before_int_, nullptr);
+    for (std::size_t i = 0; i < kTaken.size(); ++i) sigaction(kTaken[i], &before_[i], nullptr);
     close(read_);
     close(write_);
   }
 
-  /// True when a signal came within `time`; each signal counts once.
-  bool Wait(std::chrono::nanoseconds time) const {
+  /// True when a signal to stop came within `time`; each counts once. Other signals call
+  /// `reload` or are logged.
+  bool Wait(std::chrono::nanoseconds time, const std::function<void()>& reload) const {
     const auto end = std::chrono::steady_clock::now() + time;
     for (;;) {
-      char byte = 0;
-      if (read(read_, &byte, 1) == 1) return true;
+      for (char signal = 0; read(read_, &signal, 1) == 1;) {
+        if (signal == SIGHUP) {
+          reload();
+        } else if (signal == SIGUSR1 || signal == SIGUSR2) {
+          spdlog::info("signal {} means nothing to this server", strsignal(signal));
+        } else {
+          return true;
+        }
+      }
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
       if (left.count() <= 0) return false;
@@ -72,65 +88,117 @@ class Signals {
   }
 
  private:
+  static constexpr std::array kTaken = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
+
   Signals(int read, int write) : read_(read), write_(write) {
     pipe_ = write;
     struct sigaction action {};
-    action.sa_handler = [](int) {
+    action.sa_handler = [](int signal) {
       const int saved = errno;
-      [[maybe_unused]] const auto written = ::write(pipe_, "", 1);
+      const char byte = static_cast<char>(signal);
+      [[maybe_unused]] const auto written = ::write(pipe_, &byte, 1);
       errno = saved;
     };
-    sigaction(SIGTERM, &action, &before_term_);
-    sigaction(SIGINT, &action, &before_int_);
+    for (std::size_t i = 0; i < kTaken.size(); ++i) sigaction(kTaken[i], &action, &before_[i]);
   }
 
   static inline std::atomic<int> pipe_{-1};  // reachable from the handler
   const int read_, write_;
-  struct sigaction before_term_ {
-  }, before_int_{};
+  std::array<struct sigaction, kTaken.size()> before_{};
 };
 
-void LogOnStderr() {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("hmann"));
-  gpr_set_log_function([](gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); });
-}
+/// The log on stderr. A thread of its own writes it, so that no other thread waits for
+/// the reader of a pipe. Lines beyond the queue are dropped, oldest first, and counted.
+class Log {
+ public:
+  explicit Log(const std::string& level)
+      : pool_(std::make_shared<spdlog::details::thread_pool>(kLines, 1)),
+        sink_(std::make_shared<spdlog::sinks::stderr_color_sink_mt>()) {
+    // A reader that went away, and a limit on the size of a file, are errors of a write.
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    spdlog::set_default_logger(Make("hmann"));
+    spdlog::set_level(spdlog::level::from_str(level));
+    server::SetDroppedLines([pool = std::weak_ptr(pool_)] {
+      const auto held = pool.lock();
+      return held == nullptr ? std::uint64_t{0} : std::uint64_t{held->overrun_counter()};
+    });
+  }
+  /// Waits a moment until all is written, and not for a reader that does not read.
+  ~Log() {
+    server::SetDroppedLines(nullptr);
+    spdlog::set_level(spdlog::level::off);
+    const auto written = std::make_shared<std::promise<void>>();
+    std::future<void> done = written->get_future();
+    std::thread([written, pool = std::move(pool_)]() mutable {
+      pool.reset();
+      written->set_value();
+    }).detach();
+    done.wait_for(std::chrono::milliseconds(300));
+  }
 
-/// Waits for a signal, or until it is known that no index can be served.
+  /// Writes a line without time and level.
+  void Line(const std::string& text) {
+    const std::shared_ptr<spdlog::logger> plain = Make("plain");
+    plain->set_pattern("%v");
+    plain->info(text);
+  }
+
+ private:
+  static constexpr std::size_t kLines = 8192;
+
+  std::shared_ptr<spdlog::logger> Make(const char* name) {
+    return std::make_shared<spdlog::async_logger>(name, sink_, pool_,
+                                                  spdlog::async_overflow_policy::overrun_oldest);
+  }
+
+  std::shared_ptr<spdlog::details::thread_pool> pool_;
+  const spdlog::sink_ptr sink_;
+};
+
+/// Waits for a signal to stop, or until it is known that no index can be served.
 absl::Status WaitForEnd(server::Server& server, const Signals& signals) {
-  std::future<absl::Status> loaded =
-      std::async(std::launch::async, [&server] { return server.WaitLoaded(); });
   bool known = false;
-  while (!signals.Wait(known ? std::chrono::nanoseconds(std::chrono::hours(24))
-                             : std::chrono::milliseconds(20))) {
-    if (known || loaded.wait_for(std::chrono::seconds(0)) != std::future_status::ready) continue;
-    HMANN_RETURN_IF_ERROR(loaded.get());
+  while (!signals.Wait(
+      known ? std::chrono::nanoseconds(std::chrono::hours(24)) : std::chrono::milliseconds(20),
+      [&] { server.Reload(); })) {
+    if (known) continue;
+    const std::optional<absl::Status> loaded = server.Loaded();
+    if (!loaded.has_value()) continue;
+    HMANN_RETURN_IF_ERROR(*loaded);
     known = true;
   }
-  if (!known) spdlog::info("signalled while loading: waiting for the index that is being opened");
   return absl::OkStatus();
 }
 
 /// Drains for `drain`: accepts no new connections, reports NOT_SERVING, and still answers
 /// requests on open connections. Running requests then get half a second before they are
-/// cancelled. Another signal cuts both short. The process ends within a second after
-/// `drain`, whatever connections do.
-void Drain(server::Server& server, const Signals& signals, std::chrono::nanoseconds drain) {
+/// cancelled. Another signal cuts both short. Returns within a second after `drain`,
+/// whatever connections, devices and indexes that are loading do: false if some of them
+/// still use the server.
+bool Drain(const std::shared_ptr<server::Server>& server, const Signals& signals,
+           std::chrono::nanoseconds drain) {
   spdlog::info("draining for {}; signal again to stop at once",
                FormatDuration(std::chrono::duration<double>(drain).count()));
-  server.BeginDrain();
+  server->BeginDrain();
+  const auto reload = [&] { server->Reload(); };
   std::chrono::nanoseconds grace = std::chrono::milliseconds(500);
-  if (signals.Wait(drain)) grace = std::chrono::nanoseconds::zero();
+  if (signals.Wait(drain, reload)) grace = std::chrono::nanoseconds::zero();
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(900);
-  std::future<void> done = std::async(std::launch::async, [&] { server.Shutdown(grace); });
+  const auto ended = std::make_shared<std::promise<void>>();
+  std::future<void> done = ended->get_future();
+  std::thread([server, grace, ended] {
+    server->Shutdown(grace);
+    ended->set_value();
+  }).detach();
   while (done.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    if (signals.Wait(std::chrono::milliseconds(20))) server.CancelCalls();
+    if (signals.Wait(std::chrono::milliseconds(20), reload)) server->CancelCalls();
     if (std::chrono::steady_clock::now() < end) continue;
-    spdlog::warn("stopped, though connections were not closed by their clients");
-    spdlog::shutdown();
-    std::fflush(nullptr);
-    std::_Exit(0);
+    spdlog::warn("stopped, though a connection was not closed or an index was still loading");
+    return false;
   }
   spdlog::info("stopped");
+  return true;
 }
 
 /// Raises the descriptor limit to what the system allows: each connection takes one.
@@ -142,26 +210,39 @@ void RaiseDescriptorLimit() {
 }
 
 absl::Status Serve(const ServeFlags& flags) {
-  LogOnStderr();
+  auto log = std::make_unique<Log>(flags.log_level);
   RaiseDescriptorLimit();
-  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
-  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<server::Server> server,
+  HMANN_ASSIGN_OR_RETURN(std::shared_ptr<server::Server> server,
                          server::Server::Start(flags.server));
-  std::fprintf(stderr, "listening on %s\n", server->address().c_str());
+  // Until here a signal ends the process as usual: a file may lie on storage that hangs.
+  HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
+  log->Line("listening on " + server->address());
   const std::string http = server->http_address();
-  if (!http.empty()) std::fprintf(stderr, "metrics on http://%s/metrics\n", http.c_str());
+  if (!http.empty()) log->Line("metrics on http://" + http + "/metrics");
   if (flags.json) {
     nlohmann::ordered_json json = {{"listening", server->address()}, {"port", server->port()}};
     if (!http.empty()) json["http"] = http;
     HMANN_RETURN_IF_ERROR(PrintJson(json));
   }
   HMANN_RETURN_IF_ERROR(WaitForEnd(*server, *signals));
-  Drain(*server, *signals, flags.drain);
-  return absl::OkStatus();
+  if (Drain(server, *signals, flags.drain)) {
+    server.reset();
+    return absl::OkStatus();
+  }
+  log.reset();
+  std::fflush(stdout);
+  std::_Exit(0);
 }
 
 std::string CheckIndex(const std::string& text) {
   return std::string(server::IndexSpec::Parse(text).status().message());
+}
+
+std::string CheckOctal(const std::string& text) {
+  const bool octal = !text.empty() && text.size() <= 4 &&
+                     text.find_first_not_of("01234567") == std::string::npos &&
+                     std::strtol(text.c_str(), nullptr, 8) <= 0777;
+  return octal ? "" : "expected rights in octal, for example 660, found '" + text + "'";
 }
 
 /// Declares the options that control access.
@@ -187,6 +268,14 @@ CommandAction SetupServe(CLI::App& app) {
   app.add_option("--listen", flags->server.listen,
                  "address to listen on: HOST:PORT (port 0 picks one) or unix:PATH")
       ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--socket-mode",
+         [flags](const std::string& octal) {
+           flags->server.socket_mode = static_cast<int>(std::strtol(octal.c_str(), nullptr, 8));
+         },
+         "rights of the socket of unix:PATH, octal, whatever the umask; 660: owner and group "
+         "(default: 666, the rights of its folder decide)")
+      ->check(CheckOctal);
   app.add_option("--http", flags->server.http,
                  "HOST:PORT for /metrics (Prometheus), /livez and /readyz (default: none)");
   AddOpenFlags(app, &flags->server.open);
@@ -222,6 +311,10 @@ CommandAction SetupServe(CLI::App& app) {
     if (const absl::Status status = flags->server.Validate(); !status.ok())
       throw CLI::ValidationError(std::string(status.message()));
   });
+  app.add_option("--log-level", flags->log_level,
+                 "least severity of a log line; debug shows each refused handshake")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
   app.add_flag("--json", flags->json, "print the address as one JSON object on stdout");
   return [flags] { return Serve(*flags); };
 }

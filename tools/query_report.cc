@@ -67,10 +67,10 @@ absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth,
 void AddPromise(const QueryRun& run, nlohmann::ordered_json* figures) {
   if (run.cut_short.has_value()) (*figures)["cut_short"] = *run.cut_short;
   if (!run.predicted.has_value()) return;
-  if (run.asked.recall.has_value()) (*figures)["target_recall"] = *run.asked.recall;
-  if (run.asked.latency.has_value()) {
+  if (run.requested.recall.has_value()) (*figures)["target_recall"] = *run.requested.recall;
+  if (run.requested.latency.has_value()) {
     (*figures)["target_latency_us"] =
-        std::chrono::duration<double, std::micro>(*run.asked.latency).count();
+        std::chrono::duration<double, std::micro>(*run.requested.latency).count();
   }
   (*figures)["predicted_recall"] = run.predicted->recall;
   if (run.predicted->mean_us.has_value())

@@ -49,7 +49,7 @@ struct Predicted {
 /// The answers to a file of queries, and their cost.
 struct QueryRun {
   ResolvedParams params;                   ///< the parameters used
-  SearchParams asked;                      ///< the request, e.g. a target
+  SearchParams requested;                  ///< the request, e.g. a target
   std::optional<Predicted> predicted;      ///< absent: the user set the parameters
   std::optional<std::uint64_t> cut_short;  ///< answers cut by a budget; absent: no budget
   std::string simd;                        ///< SIMD level, "avx512" (`query`: of server)

@@ -90,13 +90,13 @@ TEST(Summarize, RecallIsAgainstTheFirstKOfTheTruth) {
 TEST(RunQueries, EachQueryOnceOnAWorkerOfItsOwn) {
   QueryRun run;
   run.threads = 3;
-  std::vector<std::atomic<int>> asked(1000);
+  std::vector<std::atomic<int>> requested(1000);
   std::atomic<int> busy[3] = {};
   const auto status = RunQueries(
       1000,
       [&](int thread, std::uint64_t i, std::vector<Neighbor>* answer) {
         EXPECT_EQ(busy[thread].fetch_add(1), 0) << "two queries at once on worker " << thread;
-        ++asked[i];
+        ++requested[i];
         answer->assign(1, {i, 0.0f});
         busy[thread].fetch_sub(1);
         return absl::OkStatus();
@@ -104,7 +104,7 @@ TEST(RunQueries, EachQueryOnceOnAWorkerOfItsOwn) {
       &run);
   ASSERT_TRUE(status.ok()) << status;
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    EXPECT_EQ(asked[i], 1);
+    EXPECT_EQ(requested[i], 1);
     ASSERT_EQ(run.answers[i].size(), 1u);
     EXPECT_EQ(run.answers[i][0].label, i);
   }
@@ -114,17 +114,17 @@ TEST(RunQueries, EachQueryOnceOnAWorkerOfItsOwn) {
 TEST(RunQueries, TheFirstErrorStopsAllAndNamesItsQuery) {
   QueryRun run;
   run.threads = 2;
-  std::atomic<int> asked{0};
+  std::atomic<int> requested{0};
   const auto status = RunQueries(
       1'000'000,
       [&](int, std::uint64_t i, std::vector<Neighbor>*) {
-        ++asked;
+        ++requested;
         return i == 17 ? absl::InvalidArgumentError("component 3 is NaN") : absl::OkStatus();
       },
       &run);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(std::string(status.message()), "query 17: component 3 is NaN");
-  EXPECT_LT(asked, 1'000'000);
+  EXPECT_LT(requested, 1'000'000);
 }
 
 TEST(PrintFigures, HasALineAFigure) {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/credentials.h"
 #include "client/cpp/wire.h"
@@ -110,11 +111,9 @@ class Client::Impl {
   template <typename Request, typename Response>
   absl::Status Call(grpc::Status (v1::Search::Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*),
-                    const Request& request, Response* response, const CallOptions& call,
-                    bool wait_for_ready = false) {
+                    const Request& request, Response* response, const CallOptions& call) {
     grpc::ClientContext context;
     Prepare(call, &context);
-    context.set_wait_for_ready(wait_for_ready);
     const Cancellation::Attachment attachment(call.cancellation, &context);
     return FromGrpc((stub_.get()->*method)(&context, request, response));
   }
@@ -152,6 +151,11 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
   // The request bounds its reply, and the server has its own limit.
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // The defaults, a second that grows to two minutes, keep a client away from a server
+  // that has come back.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (options.retry) arguments.SetServiceConfigJSON(kRetryPolicy);
   return Client(
@@ -309,16 +313,19 @@ absl::Status Client::WaitReady(const std::string& index, const CallOptions& call
       Clock::now() + std::chrono::duration_cast<Clock::duration>(call.deadline);
   v1::DescribeRequest request;
   request.set_index(index);
-  absl::Status last = absl::DeadlineExceededError("no time was given");
+  absl::Status last = absl::DeadlineExceededError("its time was over before the first call");
   for (std::chrono::milliseconds pause = kFirstPause; Clock::now() < deadline;
        pause = std::min(2 * pause, kLongestPause)) {
     v1::DescribeResponse response;
+    // Without wait_for_ready: with it, a call that finds no server does not say why.
     const absl::Status status =
         impl_->Call(&v1::Search::Stub::Describe, request, &response,
-                    {.deadline = deadline - Clock::now(), .cancellation = call.cancellation}, true);
+                    {.deadline = deadline - Clock::now(), .cancellation = call.cancellation});
     if (status.ok() || (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)))
       return status;
     if (absl::IsUnavailable(status)) last = status;
+    // Certificates do not become right by waiting.
+    if (absl::StrContains(status.message(), "andshake")) return status;
     std::this_thread::sleep_for(std::min<Clock::duration>(
         pause, std::max(deadline - Clock::now(), Clock::duration::zero())));
   }

@@ -113,20 +113,20 @@ print(json.dumps([getattr(base, "nbytes", 0), report["peak_rss_bytes"],
 
 def build_memory(base, folder):
     """Peak memory of a build, of an array and of its file, in processes of their own."""
-    told = {"case": "build"}
+    details = {"case": "build"}
     for kind in ("array", "file"):
         done = subprocess.run(
             [sys.executable, "-c", BUILD, str(base), os.path.join(folder, kind), kind],
             capture_output=True, check=True,
         )  # fmt: skip
         array, rss, anonymous, seconds = json.loads(done.stdout)
-        told[f"of_{kind}"] = {
+        details[f"of_{kind}"] = {
             "array_mib": round(array / 2**20, 1),
             "peak_rss_mib": round(rss / 2**20, 1),
             "peak_anonymous_mib": round(anonymous / 2**20, 1),
             "seconds": round(seconds, 2),
         }
-    return told
+    return details
 
 
 def main():

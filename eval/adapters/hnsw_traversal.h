@@ -65,7 +65,7 @@ class HnswTraversal {
     level_ = image_->top_level;
     nearest_ = Distance(current_, access);
     NewMark();
-    level_ > 0 ? AskForTable(access) : OpenLevelZero(access);
+    level_ > 0 ? RequestTable(access) : OpenLevelZero(access);
   }
   /// Returns false once the search is done.
   template <typename Access>
@@ -146,7 +146,7 @@ class HnswTraversal {
 
   /// Requests the pointer to the upper-level lists of the current node.
   template <typename Access>
-  void AskForTable(Access& access) {
+  void RequestTable(Access& access) {
     const std::byte* const* entry = image_->TableEntry(current_);
     if (waits_) access.Fetch(Part::kUpperTable, current_, entry, sizeof *entry);
     stage_ = Stage::kTable;
@@ -182,7 +182,7 @@ class HnswTraversal {
     }
     if (best_neighbor_ == current_) --level_;
     current_ = best_neighbor_;
-    level_ > 0 ? AskForTable(access) : OpenLevelZero(access);
+    level_ > 0 ? RequestTable(access) : OpenLevelZero(access);
   }
   /// Requests this neighbor's vector. Returns whether to return once it has arrived.
   template <typename Access>

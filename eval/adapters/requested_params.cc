@@ -15,8 +15,8 @@ absl::StatusOr<SearchParams> RequestedParams(const nlohmann::json& setting) {
   for (const ParamInfo& param : ParamTable()) keys.emplace_back(param.name);
   HMANN_RETURN_IF_ERROR(CheckKeys(setting, keys));
   SearchParams options;
-  if (const absl::Status asked = ParamsFromJson(setting, &options); !asked.ok())
-    return InvalidArgument("setting ", asked.message());
+  if (const absl::Status requested = ParamsFromJson(setting, &options); !requested.ok())
+    return InvalidArgument("setting ", requested.message());
   return options;
 }
 

@@ -77,7 +77,7 @@ class ServerAdapter : public Adapter {
     if (in_flight_ > 1) return Stream(share);
     for (std::uint64_t q = share.begin; q < share.end; ++q) {
       const QueryTimer timer(share, q);
-      HMANN_ASSIGN_OR_RETURN(const client::Answer answer, Ask(share, q, {}));
+      HMANN_ASSIGN_OR_RETURN(const client::Answer answer, Call(share, q, {}));
       Store(answer, share, q);
     }
     return absl::OkStatus();
@@ -87,7 +87,7 @@ class ServerAdapter : public Adapter {
   absl::StatusOr<nlohmann::json> Count(const RunShare& all) override {
     Counters sum;
     for (std::uint64_t q = 0; q < all.end; ++q) {
-      HMANN_ASSIGN_OR_RETURN(const client::Answer answer, Ask(all, q, {.counters = true}));
+      HMANN_ASSIGN_OR_RETURN(const client::Answer answer, Call(all, q, {.counters = true}));
       if (answer.counters) sum += *answer.counters;
       Store(answer, all, q);
     }
@@ -106,8 +106,8 @@ class ServerAdapter : public Adapter {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<client::Answer> Ask(const RunShare& share, std::uint64_t q,
-                                     const client::CallOptions& call) {
+  absl::StatusOr<client::Answer> Call(const RunShare& share, std::uint64_t q,
+                                      const client::CallOptions& call) {
     SearchParams options = search_;
     options.k = share.k;
     return clients_[static_cast<std::size_t>(share.thread)].Search(index_, Query(q), options, call);

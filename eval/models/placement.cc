@@ -45,9 +45,9 @@ class ByLine : public PlacementModel {
 
   void NewQuery() override { ++query_; }
   bool Slow(Part, std::uint32_t, std::uint64_t line) override {
-    std::uint32_t& told = told_[line];
-    if (told >> 1 != query_) told = query_ << 1 | (memory_.Touch(line) ? 0 : 1);
-    return (told & 1) != 0;
+    std::uint32_t& reported = told_[line];
+    if (reported >> 1 != query_) reported = query_ << 1 | (memory_.Touch(line) ? 0 : 1);
+    return (reported & 1) != 0;
   }
   bool Learns() const override { return learns_; }
 

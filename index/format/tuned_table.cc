@@ -77,7 +77,7 @@ void ReadSetting(Reader& in, std::uint32_t k, std::uint64_t n, TunedSetting& set
   setting.params.k = k;
   setting.params.mode = options.mode.value_or(setting.params.mode);
   for (const ParamInfo& param : ParamTable()) {
-    const std::optional<double> value = param.asked(options);
+    const std::optional<double> value = param.requested(options);
     if (value.has_value()) param.set(setting.params, *value);
     // Parameters that are only sometimes in force may be absent; the others may not.
     const bool needed =
@@ -175,9 +175,9 @@ bool DifferInEfScale(const ResolvedParams& a, const ResolvedParams& b) {
          (a.nprobe > 0) == (b.nprobe > 0) && (a.ef_l0 > 0) == (b.ef_l0 > 0);
 }
 
-/// ResolvedParams, times and recalls at `share` of the way from a to b: widths and times on
-/// a logarithmic scale, recalls by their logits, and bounds on a linear scale, since the
-/// logit of the recall rises linearly with epsilon (doc/notes/tuning.md).
+/// ResolvedParams, times and recalls at `share` of the way from a to b: widths and times
+/// on a logarithmic scale, recalls by their logits, and bounds on a linear scale, since
+/// the logit of the recall rises linearly with epsilon (doc/notes/tuning.md).
 TunedSetting Between(const TunedSetting& a, const TunedSetting& b, double share) {
   const auto geometric = [share](double x, double y) {
     return x <= 0 || y <= 0 ? x + share * (y - x) : x * std::pow(y / x, share);
@@ -268,16 +268,17 @@ absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedEntryKey& placement, 
   const BestOffer best = ChooseOffer(offers, target);
   const TunedSetting& setting = entry->settings[best.place];
   if (best.met) return Closer(entry->settings, best.place, target);
-  std::string asked;
-  if (target.recall > 0) absl::StrAppend(&asked, "recall ", target.recall);
+  std::string requested;
+  if (target.recall > 0) absl::StrAppend(&requested, "recall ", target.recall);
   if (target.latency_us > 0)
-    absl::StrAppend(&asked, asked.empty() ? "" : " and ", "latency ", target.latency_us, "us");
+    absl::StrAppend(&requested, requested.empty() ? "" : " and ", "latency ", target.latency_us,
+                    "us");
   const std::string spare =
       target.latency_us > 0
           ? absl::StrFormat("; a latency is kept with %g %% to spare", 100 * kLatencyMargin)
           : "";
   return absl::OutOfRangeError(absl::StrFormat(
-      "%s cannot be met at %s: the best is recall %.4f (at least %.4f) in %.1f us%s", asked,
+      "%s cannot be met at %s: the best is recall %.4f (at least %.4f) in %.1f us%s", requested,
       Describe(placement, k), setting.recall, setting.recall_low, setting.mean_us, spare));
 }
 

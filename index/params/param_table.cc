@@ -58,12 +58,12 @@ struct ValueOf<std::optional<T>> {
 };
 
 /// `param` with the accessors of its two members.
-template <auto kAsked, auto kRunning>
+template <auto kRequested, auto kRunning>
 constexpr ParamInfo Row(ParamInfo param) {
-  param.asked = [](const SearchParams& options) { return ToNumber(options.*kAsked); };
+  param.requested = [](const SearchParams& options) { return ToNumber(options.*kRequested); };
   param.ask = [](SearchParams& options, double value) {
-    options.*kAsked =
-        FromNumber<typename ValueOf<std::decay_t<decltype(options.*kAsked)>>::Type>(value);
+    options.*kRequested =
+        FromNumber<typename ValueOf<std::decay_t<decltype(options.*kRequested)>>::Type>(value);
   };
   param.running = [](const ResolvedParams& params) { return ToNumber(params.*kRunning); };
   param.set = [](ResolvedParams& params, double value) {

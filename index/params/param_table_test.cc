@@ -23,15 +23,15 @@ TEST(ParamTable, NamesAreDistinctAndEachParamHasAPlaceOfItsOwn) {
     EXPECT_FALSE(param.help.empty());
     SearchParams options;
     ResolvedParams params;
-    EXPECT_FALSE(param.asked(options).has_value());
+    EXPECT_FALSE(param.requested(options).has_value());
     const double value = param.most;
     param.ask(options, value);
     param.set(params, value);
-    EXPECT_EQ(param.asked(options), value);
+    EXPECT_EQ(param.requested(options), value);
     EXPECT_EQ(param.running(params), value);
     for (const ParamInfo& other : ParamTable()) {
       if (&other == &param) continue;
-      EXPECT_FALSE(other.asked(options).has_value()) << other.name;
+      EXPECT_FALSE(other.requested(options).has_value()) << other.name;
       EXPECT_EQ(other.running(params), other.running(ResolvedParams())) << other.name;
     }
   }
@@ -78,7 +78,7 @@ TEST(ParamTable, WhatIsWrittenIsRead) {
     for (const ParamInfo& param : ParamTable()) {
       SCOPED_TRACE(param.name);
       EXPECT_EQ(json.contains(std::string(param.name)), param.modes.Contains(mode));
-      EXPECT_EQ(param.asked(options), Running(param, params));
+      EXPECT_EQ(param.requested(options), Running(param, params));
       if (const auto value = Running(param, params); value.has_value()) {
         EXPECT_EQ(param.Parse(param.Text(*value)).value_or(-1), *value);
       }

@@ -18,10 +18,10 @@ constexpr std::uint32_t kMostOfEpsilon = 200;
 
 absl::Status CheckTaken(const SearchParams& options, SearchMode mode) {
   for (const ParamInfo& param : ParamTable()) {
-    const std::optional<double> asked = param.asked(options);
-    if (!asked.has_value() || param.modes.Contains(mode)) continue;
+    const std::optional<double> requested = param.requested(options);
+    if (!requested.has_value() || param.modes.Contains(mode)) continue;
     // A value that only states what the mode does anyway is valid.
-    if (asked == param.running(ResolvedParams()) || asked == param.off) continue;
+    if (requested == param.running(ResolvedParams()) || requested == param.off) continue;
     std::vector<std::string> takers;
     for (const SearchMode other : {SearchMode::kMultiStart, SearchMode::kGraph,
                                    SearchMode::kQuantized, SearchMode::kUpper}) {
@@ -45,7 +45,7 @@ absl::Status CheckTaken(const SearchParams& options, SearchMode mode) {
 absl::Status CheckTarget(const SearchParams& options) {
   const std::string name = options.recall.has_value() ? "recall" : "latency_us";
   for (const ParamInfo& param : ParamTable()) {
-    if (!param.asked(options).has_value() || param.with_target) continue;
+    if (!param.requested(options).has_value() || param.with_target) continue;
     return InvalidArgument(
         name, ": expected a target or parameters, found both: ", std::string(param.name));
   }
@@ -213,7 +213,7 @@ absl::Status SearchParams::Validate(std::uint64_t n) const {
     return InvalidArgument("k: expected at most the ", n, " vectors of the index, found ", k);
   if (k > kMaxEf) return InvalidArgument("k: expected at most ", kMaxEf, ", found ", k);
   for (const ParamInfo& param : ParamTable()) {
-    if (const std::optional<double> value = param.asked(*this); value.has_value())
+    if (const std::optional<double> value = param.requested(*this); value.has_value())
       HMANN_RETURN_IF_ERROR(param.Check(*value));
   }
   if (budget.has_value() && budget->count() <= 0)
@@ -224,7 +224,7 @@ absl::Status SearchParams::Validate(std::uint64_t n) const {
 
 bool SearchParams::names_params() const {
   return std::any_of(ParamTable().begin(), ParamTable().end(), [this](const ParamInfo& param) {
-    return !param.with_target && param.asked(*this).has_value();
+    return !param.with_target && param.requested(*this).has_value();
   });
 }
 

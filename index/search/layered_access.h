@@ -40,7 +40,7 @@ class LayeredAccess {
   }
 
   void AskAll(std::span<const NodeId> ids, RecordPart part, const std::byte** records) {
-    for (std::size_t i = 0; i < ids.size(); ++i) records[i] = Ask(ids[i], part, i);
+    for (std::size_t i = 0; i < ids.size(); ++i) records[i] = Call(ids[i], part, i);
   }
   void Hint(NodeId id) { Fetch(id, RecordPart::kLinks); }
 
@@ -62,7 +62,7 @@ class LayeredAccess {
   void AddCounts(Counters& counters) const { counters += counts_; }
 
  private:
-  const std::byte* Ask(NodeId id, RecordPart part, std::size_t slot) {
+  const std::byte* Call(NodeId id, RecordPart part, std::size_t slot) {
     migration_.CountUse(id, part);
     const std::byte* copy = cached_.Find(id, part, slot);
     if (copy == nullptr) copy = migration_.Find(id);

@@ -16,9 +16,9 @@ using ::testing::HasSubstr;
 
 /// Runs the fast traversal and the reference from the same L1.
 void ExpectQuantizedReference(const RandomIndex& index, std::uint64_t query_number,
-                              const SearchParams& asked) {
+                              const SearchParams& requested) {
   const PlacedIndex& placed = index.placed();
-  const absl::StatusOr<ResolvedParams> resolved = asked.Resolve(placed.Context());
+  const absl::StatusOr<ResolvedParams> resolved = requested.Resolve(placed.Context());
   ASSERT_TRUE(resolved.ok()) << resolved.status();
   const ResolvedParams& options = *resolved;
   std::vector<std::byte> query(placed.kernels.row_bytes);

@@ -39,9 +39,9 @@ std::optional<double> CachedShare(const DirectFile& file, std::uint64_t begin,
       ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.fd(), static_cast<off_t>(begin));
   if (mapping == MAP_FAILED) return std::nullopt;
   std::vector<unsigned char> pages((bytes + 4_KiB - 1) / 4_KiB);
-  const bool told = ::mincore(mapping, bytes, pages.data()) == 0;
+  const bool reported = ::mincore(mapping, bytes, pages.data()) == 0;
   ::munmap(mapping, bytes);
-  if (!told) return std::nullopt;
+  if (!reported) return std::nullopt;
   const auto here =
       std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
   return static_cast<double>(here) / static_cast<double>(pages.size());

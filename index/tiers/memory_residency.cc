@@ -28,15 +28,16 @@ std::string Percent(double share) {
 /// The node of every page, or of kMostPagesAsked evenly spread pages, from move_pages(2)
 /// without a target.
 void AskNodes(std::uintptr_t begin, std::size_t pages, MemoryResidency& where) {
-  const std::size_t asked = std::min(pages, kMostPagesAsked);
-  std::vector<void*> addresses(asked);
-  std::vector<int> status(asked, -ENOENT);
-  for (std::size_t i = 0; i < asked; ++i) {
-    const std::size_t page =
-        pages <= kMostPagesAsked ? i : i * (pages / asked) + i * (pages % asked) / asked;
+  const std::size_t requested = std::min(pages, kMostPagesAsked);
+  std::vector<void*> addresses(requested);
+  std::vector<int> status(requested, -ENOENT);
+  for (std::size_t i = 0; i < requested; ++i) {
+    const std::size_t page = pages <= kMostPagesAsked
+                                 ? i
+                                 : i * (pages / requested) + i * (pages % requested) / requested;
     addresses[i] = reinterpret_cast<void*>(begin + page * kPageBytes);
   }
-  if (::move_pages(0, asked, addresses.data(), nullptr, status.data(), 0) < 0) {
+  if (::move_pages(0, requested, addresses.data(), nullptr, status.data(), 0) < 0) {
     where.error = absl::StrCat("move_pages: ", std::strerror(errno));
     return;
   }
@@ -47,7 +48,7 @@ void AskNodes(std::uintptr_t begin, std::size_t pages, MemoryResidency& where) {
     ++count[node];
     ++present;
   }
-  where.present = static_cast<double>(present) / static_cast<double>(asked);
+  where.present = static_cast<double>(present) / static_cast<double>(requested);
   for (const auto& [node, n] : count)
     where.nodes.emplace_back(node, static_cast<double>(n) / static_cast<double>(present));
 }

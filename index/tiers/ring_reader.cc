@@ -51,8 +51,8 @@ bool MayRegister(std::size_t bytes) {
   constexpr std::size_t kShare = 16;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct capabilities[_LINUX_CAPABILITY_U32S_3] = {};
-  const bool told = ::syscall(SYS_capget, &header, capabilities) == 0;
-  if (told && (capabilities[0].effective & 1u << CAP_IPC_LOCK) != 0) return true;
+  const bool reported = ::syscall(SYS_capget, &header, capabilities) == 0;
+  if (reported && (capabilities[0].effective & 1u << CAP_IPC_LOCK) != 0) return true;
   rlimit limit{};
   return ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && bytes <= limit.rlim_cur / kShare;
 }

@@ -16,8 +16,8 @@
 namespace hmann {
 namespace {
 
-std::uint64_t QueriesToLearn(std::uint64_t asked, std::uint32_t k) {
-  if (asked > 0) return asked;
+std::uint64_t QueriesToLearn(std::uint64_t requested, std::uint32_t k) {
+  if (requested > 0) return requested;
   constexpr std::uint64_t kOfTheNearest = 20'000, kOfSome = 8'000, kOfMany = 1'500;
   return k == 1 ? kOfTheNearest : k < 100 ? kOfSome : kOfMany;
 }

@@ -1,10 +1,12 @@
 #include "server/connections/acceptor.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -56,12 +58,35 @@ int PortOf(int listener) {
                                            : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
 }
 
+/// Held while a path is looked at and then bound or removed, so that servers that start
+/// and stop at the same moment take turns. Without the right to read the folder, it locks
+/// nothing.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    folder_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_ >= 0) flock(folder_, LOCK_EX);
+  }
+  ~FolderLock() {
+    if (folder_ >= 0) close(folder_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int folder_;
+};
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& listen) {
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& listen,
+                                                           int socket_mode) {
   std::unique_ptr<Acceptor> acceptor(new Acceptor);
   const std::string path = UnixPath(listen);
-  if (const absl::Status status = path.empty() ? acceptor->Open(listen) : acceptor->OpenUnix(path);
+  if (const absl::Status status =
+          path.empty() ? acceptor->Open(listen) : acceptor->OpenUnix(path, socket_mode);
       !status.ok()) {
     return absl::Status(status.code(), absl::StrCat("listen ", listen, ": ", status.message()));
   }
@@ -90,7 +115,7 @@ absl::Status Acceptor::Open(const std::string& listen) {
   return listeners_.empty() ? first_error : absl::OkStatus();
 }
 
-absl::Status Acceptor::OpenUnix(const std::string& path) {
+absl::Status Acceptor::OpenUnix(const std::string& path, int mode) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -102,6 +127,7 @@ absl::Status Acceptor::OpenUnix(const std::string& path) {
   if (listener < 0) return absl::ErrnoToStatus(errno, "socket");
   listeners_.push_back(listener);  // closed by Stop
   const auto* to = reinterpret_cast<const sockaddr*>(&address);
+  const FolderLock lock(path);
   // A socket without a listener was left by a server that was killed.
   struct stat found {};
   if (stat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) {
@@ -111,6 +137,10 @@ absl::Status Acceptor::OpenUnix(const std::string& path) {
   }
   if (bind(listener, to, sizeof(address)) != 0) return absl::ErrnoToStatus(errno, "bind");
   path_ = path;
+  if (stat(path.c_str(), &found) == 0) inode_ = found.st_ino;
+  // bind(2) applies the umask. Nobody can connect before listen(2).
+  if (chmod(path.c_str(), static_cast<mode_t>(mode)) != 0)
+    return absl::ErrnoToStatus(errno, "chmod");
   if (::listen(listener, kBacklog) != 0) return absl::ErrnoToStatus(errno, "listen");
   return absl::OkStatus();
 }
@@ -145,6 +175,15 @@ void Acceptor::Start(ConnectionGuard* guard, std::int64_t server, Take take) {
   watch_ = std::thread([this] { Watch(); });
 }
 
+/// Another server may have taken the path since this one closed its socket.
+void Acceptor::RemovePath() {
+  if (path_.empty()) return;
+  const std::string path = std::exchange(path_, "");
+  const FolderLock lock(path);
+  struct stat found {};
+  if (stat(path.c_str(), &found) == 0 && found.st_ino == inode_) unlink(path.c_str());
+}
+
 void Acceptor::Stop() {
   if (thread_.joinable()) {
     eventfd_write(stop_, 1);
@@ -156,7 +195,7 @@ void Acceptor::Stop() {
     for (const int connection : guard_->held()) close(connection);
   }
   listeners_.clear();
-  if (!path_.empty()) unlink(std::exchange(path_, "").c_str());
+  RemovePath();
   for (int* event : {&stop_, &came_, &due_}) {
     if (*event >= 0) close(std::exchange(*event, -1));
   }

@@ -29,11 +29,12 @@ class Acceptor {
   using Take = std::function<void(int listener, int connection)>;
 
   /// Binds every address of "HOST:PORT" and listens; port 0 picks one. With "unix:PATH",
-  /// a stale socket that has no listener is replaced; the rights of its folder and the
-  /// umask decide which users may connect. Errors: INVALID_ARGUMENT for a host, port or
+  /// a stale socket that has no listener is replaced; `socket_mode` and the rights of its
+  /// folder decide which users may connect. Errors: INVALID_ARGUMENT for a host, port or
   /// path that cannot be read; those of bind(2) when no address can be bound, as "listen
   /// 127.0.0.1:50051: Address already in use".
-  static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& listen);
+  static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& listen,
+                                                          int socket_mode = 0666);
   ~Acceptor() { Stop(); }
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -50,7 +51,8 @@ class Acceptor {
  private:
   Acceptor() = default;
   absl::Status Open(const std::string& listen);
-  absl::Status OpenUnix(const std::string& path);
+  absl::Status OpenUnix(const std::string& path, int mode);
+  void RemovePath();
   absl::Status Bind(const addrinfo& address);
   void Run();
   void Watch();
@@ -60,6 +62,7 @@ class Acceptor {
   std::vector<int> listeners_;
   int port_ = 0;
   std::string path_;                      ///< for unix:PATH; removed at the end
+  std::uint64_t inode_ = 0;               ///< of path_
   int stop_ = -1, came_ = -1, due_ = -1;  ///< eventfds: both threads; watch_; thread_
   ConnectionGuard* guard_ = nullptr;
   std::int64_t server_ = 0;

@@ -30,9 +30,15 @@ constexpr std::chrono::seconds kOneLine(1);
 constexpr std::chrono::milliseconds kBetweenTrims(200);
 constexpr std::chrono::seconds kTrims(5);
 /// After a shutdown, the peer gets one new connection per kBarred. It gets none while
-/// calls of its shut-down connections are ending, for at most kMostEnding.
-constexpr std::chrono::milliseconds kBarred(250);
-constexpr std::chrono::seconds kMostEnding(5);
+/// calls of its shut-down connections are ending, for at most kMostEnding. A peer of
+/// which a call succeeded within kTrust is not barred, and waits for at most
+/// kShortEnding.
+constexpr std::chrono::milliseconds kBarred(250), kShortEnding(500);
+constexpr std::chrono::seconds kMostEnding(5), kTrust(60);
+constexpr std::size_t kMostTrusted = 4096;
+/// A request may be too large by mistake. Up to this size gRPC reads it and answers
+/// RESOURCE_EXHAUSTED; a connection that sends more is shut down.
+constexpr std::uint64_t kHonestBytes = 64 << 20;
 /// Bytes that a connection may send ahead of what is read: while new and from a barred
 /// peer, while new, and after its first check. These are guesses from floods on one
 /// machine.
@@ -116,8 +122,9 @@ std::vector<int> ConnectionGuard::Released() {
       continue;
     }
     const auto barred = barred_.find(connection.peer);
-    if ((barred != barred_.end() && IsBarred(barred->second, now)) ||
-        of_peer[connection.peer] > 0) {
+    const bool trusted = IsTrusted(connection.peer, now);
+    if ((barred != barred_.end() && IsBarred(barred->second, trusted, now)) ||
+        (!trusted && of_peer[connection.peer] > 0)) {
       waiting.push_back(descriptor);
       continue;
     }
@@ -133,7 +140,7 @@ std::vector<int> ConnectionGuard::Released() {
   }
   held_ = std::move(waiting);
   for (auto barred = barred_.begin(); barred != barred_.end();) {
-    const bool over = !IsBarred(barred->second, now);
+    const bool over = !IsBarred(barred->second, IsTrusted(barred->first, now), now);
     if (over && of_peer[barred->first] > 0) {
       barred->second.until = now + kBarred;
     } else if (over) {
@@ -148,10 +155,31 @@ std::vector<int> ConnectionGuard::Released() {
 /// A peer is barred until its time is over and gRPC has finished the calls of its
 /// shut-down connections. On a busy machine that may take seconds, and the memory of such
 /// calls would add up.
-bool ConnectionGuard::IsBarred(Barred& barred, Clock::time_point now) {
-  if (barred.until > now) return true;
+bool ConnectionGuard::IsBarred(Barred& barred, bool trusted, Clock::time_point now) {
+  if (barred.until > now && !trusted) return true;
   std::erase_if(barred.ending, [](std::int64_t socket) { return StreamsOf(socket).started == 0; });
-  return !barred.ending.empty() && now < barred.until + kMostEnding;
+  return !barred.ending.empty() &&
+         now < (trusted ? barred.until - kBarred + kShortEnding : barred.until + kMostEnding);
+}
+
+bool ConnectionGuard::IsTrusted(const std::string& peer, Clock::time_point now) const {
+  const auto found = succeeded_.find(peer);
+  return found != succeeded_.end() && now - found->second < kTrust;
+}
+
+std::size_t ConnectionGuard::CloseIdle() {
+  const std::lock_guard lock(mutex_);
+  std::size_t busy = 0;
+  for (auto& [descriptor, connection] : connections_) {
+    if (connection.shut || connection.socket == 0 || Gone(descriptor, connection)) continue;
+    if (StreamsOf(connection.socket).open() > 0) {
+      ++busy;
+    } else {
+      shutdown(descriptor, SHUT_RD);
+      connection.shut = true;
+    }
+  }
+  return busy;
 }
 
 bool ConnectionGuard::Gone(int descriptor, const Connection& connection) const {
@@ -311,6 +339,12 @@ void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_
   connection.looked = now;
   const std::int64_t without_message = WithoutMessage(connection, streams);
   if (streams.messages != connection.streams.messages) connection.bytes_then = connection.bytes;
+  if (streams.succeeded != connection.streams.succeeded) {
+    if (succeeded_.size() >= kMostTrusted)
+      absl::erase_if(succeeded_, [&](const auto& peer) { return now - peer.second >= kTrust; });
+    if (succeeded_.size() < kMostTrusted || succeeded_.contains(connection.peer))
+      succeeded_[connection.peer] = now;
+  }
   const bool half_sent = HalfSent(connection, streams, without_message > 0, now) ||
                          TooLong(connection, streams.open());
   connection.streams = streams;
@@ -355,7 +389,8 @@ bool ConnectionGuard::HalfSent(Connection& connection, const StreamCounts& now, 
 /// checks the length of a message only when all of it is there.)
 bool ConnectionGuard::TooLong(const Connection& connection, std::uint64_t open) const {
   // Frames and TLS take less than the extra eighth.
-  const std::uint64_t most = limits_.request_bytes * std::max<std::uint64_t>(open, 1);
+  const std::uint64_t most =
+      std::max(limits_.request_bytes * std::max<std::uint64_t>(open, 1), kHonestBytes);
   return connection.bytes - connection.bytes_then > most + most / 8;
 }
 

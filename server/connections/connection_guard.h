@@ -37,7 +37,10 @@ class ConnectionGuard {
   enum class Verdict { kTake, kLater, kClose };
   /// Judges a connection that was just accepted. kTake: it is watched from now on.
   /// kClose: there are too many, in total or from its peer. kLater: a connection of its
-  /// peer was shut down a moment ago, so this one has to wait until Released names it.
+  /// peer was shut down a moment ago, so this one has to wait until Released names it:
+  /// for half a second at most if a call of that peer has succeeded of late. (Many
+  /// clients may share one address, that of a proxy: one of them must not keep the others
+  /// out.)
   Verdict Take(int descriptor);
   /// Connections that have waited long enough. They are watched from now on.
   std::vector<int> Released();
@@ -52,6 +55,10 @@ class ConnectionGuard {
   /// Returns to the system the memory that shut-down connections left behind. It may take
   /// a tenth of a second.
   void Trim();
+  /// At the end of the server: closes the receiving side of the connections that have no
+  /// open call, so that their clients find no server instead of a cancelled call. Returns
+  /// the number of connections with open calls.
+  std::size_t CloseIdle();
   /// Connections that still wait. The caller closes them at the end, when nothing takes
   /// connections any more.
   const std::vector<int>& held() const { return held_; }
@@ -85,7 +92,8 @@ class ConnectionGuard {
     std::vector<std::int64_t> ending;  ///< channelz sockets with open calls
   };
 
-  static bool IsBarred(Barred& barred, Clock::time_point now);
+  static bool IsBarred(Barred& barred, bool trusted, Clock::time_point now);
+  bool IsTrusted(const std::string& peer, Clock::time_point now) const;
   bool Gone(int descriptor, const Connection& connection) const;
   void ForgetGone(std::size_t most);
   void Watch(int descriptor, Connection connection);
@@ -111,7 +119,9 @@ class ConnectionGuard {
   std::vector<int> active_;
   std::vector<int> held_;                            ///< in order of arrival
   absl::flat_hash_map<std::string, Barred> barred_;  ///< by peer
-  std::size_t next_bucket_ = 0;                      ///< where ForgetGone resumes
+  /// By peer: when a call of it last succeeded.
+  absl::flat_hash_map<std::string, Clock::time_point> succeeded_;
+  std::size_t next_bucket_ = 0;  ///< where ForgetGone resumes
   std::int64_t last_socket_ = 0;
   Clock::time_point hurry_until_, next_line_, next_sweep_, next_trim_, trim_until_;
   std::uint64_t untold_ = 0;

@@ -18,15 +18,29 @@ std::string UnixPath(const std::string& listen) {
   return absl::ConsumePrefix(&path, "unix:") ? std::string(path) : "";
 }
 
-absl::StatusOr<bool> IsLoopback(const std::string& listen) {
-  if (!UnixPath(listen).empty()) return true;
+absl::StatusOr<bool> IsLoopback(const std::string& option, const std::string& listen) {
+  const bool may_be_path = option == "--listen";
+  const std::string path = UnixPath(listen);
+  if (may_be_path && absl::StartsWith(path, "@")) {
+    return InvalidArgument(option, " ", listen,
+                           ": a name without a file has no permissions, so "
+                           "every user could connect: give a path, or ./",
+                           path);
+  }
+  if (may_be_path && !path.empty()) return true;
   const std::size_t colon = listen.rfind(':');
   std::uint32_t port = 0;
   if (colon == std::string::npos || colon == 0 ||
       !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port > 65535) {
-    return InvalidArgument("--listen: expected HOST:PORT or unix:PATH, found '", listen, "'");
+    return InvalidArgument(option, ": expected HOST:PORT", may_be_path ? " or unix:PATH" : "",
+                           ", found '", listen, "'",
+                           colon == 0 ? "; all addresses are 0.0.0.0 or [::]" : "");
   }
-  const std::string host = listen.substr(0, colon);
+  const std::string host = absl::AsciiStrToLower(listen.substr(0, colon));
+  if (absl::StrContains(host, ':') && !(host.front() == '[' && host.back() == ']')) {
+    return InvalidArgument(option, ": an IPv6 address is written in brackets, expected [", host,
+                           "]:", port, ", found '", listen, "'");
+  }
   if (host == "localhost" || host == "[::1]") return true;
   // Accepts a dotted address only, not a name that starts like one.
   return absl::StartsWith(host, "127.") &&

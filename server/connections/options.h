@@ -42,9 +42,9 @@ struct TlsFiles {
 /// The path in "unix:PATH"; empty when `listen` has another form.
 std::string UnixPath(const std::string& listen);
 
-/// True if `listen` ("127.0.0.1:50051", "[::1]:0", "localhost:0", "unix:/run/hmann") is
-/// reachable from this machine only. Errors: INVALID_ARGUMENT when it has none of these
-/// forms.
-absl::StatusOr<bool> IsLoopback(const std::string& listen);
+/// True if `listen`, the value of `option`, is reachable from this machine only:
+/// "127.0.0.1:50051", "[::1]:0", "localhost:0", "unix:/run/hmann". Errors:
+/// INVALID_ARGUMENT naming the option, when it has none of these forms.
+absl::StatusOr<bool> IsLoopback(const std::string& option, const std::string& listen);
 
 }  // namespace hmann::server

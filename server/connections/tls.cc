@@ -1,11 +1,19 @@
 #include "server/connections/tls.h"
 
+#include <fcntl.h>
+#include <openssl/asn1.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <ctime>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/security/tls_certificate_provider.h"
@@ -14,7 +22,6 @@
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "spdlog/spdlog.h"
 
 namespace hmann::server {
 namespace {
@@ -30,31 +37,40 @@ using Certificate = std::unique_ptr<X509, Freed<X509, X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
 using Memory = std::unique_ptr<BIO, Freed<BIO, BIO_free_all>>;
 
-absl::StatusOr<Memory> Read(const std::string& path, std::string* text) {
-  HMANN_ASSIGN_OR_RETURN(*text, ReadTextFile(path, kMostFile));
-  return Memory(BIO_new_mem_buf(text->data(), static_cast<int>(text->size())));
+enum File { kKey, kCertificate, kClientCa };
+
+Memory Text(const std::string& text) {
+  return Memory(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-absl::StatusOr<Certificate> ReadCertificate(const std::string& option, const std::string& path) {
-  std::string text;
-  HMANN_ASSIGN_OR_RETURN(const Memory memory, Read(path, &text));
-  Certificate read(PEM_read_bio_X509(memory.get(), nullptr, nullptr, nullptr));
-  ERR_clear_error();
-  if (read == nullptr) {
-    return InvalidArgument(option, " ", path, ": expected a certificate in PEM, found none");
+/// The first certificate of a file, all of whose certificates can be read.
+absl::StatusOr<Certificate> ReadCertificates(const std::string& option, const std::string& path,
+                                             const std::string& text) {
+  const Memory memory = Text(text);
+  Certificate first;
+  int count = 0;
+  for (;;) {
+    Certificate next(PEM_read_bio_X509(memory.get(), nullptr, nullptr, nullptr));
+    if (next == nullptr) break;
+    if (count++ == 0) first = std::move(next);
   }
-  return read;
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  if (first == nullptr)
+    return InvalidArgument(option, " ", path, ": expected a certificate in PEM, found none");
+  if (!at_end) {
+    return InvalidArgument(option, " ", path, ": certificate ", count + 1,
+                           " of the file cannot be read");
+  }
+  return first;
 }
 
 /// Never prompts on a terminal: a key with a password is rejected.
 int NoPassword(char*, int, int, void*) { return 0; }
 
-absl::StatusOr<Key> ReadKey(const std::string& path) {
-  std::string text;
-  HMANN_ASSIGN_OR_RETURN(const Memory memory, Read(path, &text));
-  Key read(PEM_read_bio_PrivateKey(memory.get(), nullptr, NoPassword, nullptr));
+absl::StatusOr<Key> ReadKey(const std::string& path, const std::string& text) {
+  Key read(PEM_read_bio_PrivateKey(Text(text).get(), nullptr, NoPassword, nullptr));
   ERR_clear_error();
-  OPENSSL_cleanse(text.data(), text.size());
   if (read == nullptr) {
     return InvalidArgument("--tls-key ", path,
                            ": expected a private key in PEM, without a password");
@@ -62,32 +78,104 @@ absl::StatusOr<Key> ReadKey(const std::string& path) {
   return read;
 }
 
-absl::Status Check(const TlsFiles& files) {
-  HMANN_ASSIGN_OR_RETURN(const Certificate certificate,
-                         ReadCertificate("--tls-cert", files.certificate));
-  HMANN_ASSIGN_OR_RETURN(const Key key, ReadKey(files.key));
-  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
-    ERR_clear_error();
-    return InvalidArgument("--tls-key ", files.key, ": is not the key of the certificate in ",
-                           files.certificate);
-  }
-  if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) < 0)
-    spdlog::warn("--tls-cert {}: has expired: clients will refuse it", files.certificate);
-  if (files.client_ca.empty()) return absl::OkStatus();
-  return ReadCertificate("--tls-client-ca", files.client_ca).status();
+std::int64_t ExpiresAt(const X509* certificate) {
+  std::tm time{};
+  return ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) == 1 ? timegm(&time) : 0;
+}
+
+/// A file in memory with this text. Each generation has its own time of modification, by
+/// which gRPC notices that files changed while it read them.
+absl::StatusOr<int> MemoryFile(const std::string& text, int generation) {
+  const int file = memfd_create("hmann-tls", MFD_CLOEXEC);
+  if (file < 0) return ErrnoError(errno, "memfd_create", "TLS files");
+  const timespec time{generation, 0};
+  const timespec times[2] = {time, time};
+  if (write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      futimens(file, times) == 0)
+    return file;
+  const absl::Status status = ErrnoError(errno, "write", "TLS files in memory");
+  close(file);
+  return status;
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
-    const TlsFiles& files) {
-  if (!files.any()) return grpc::InsecureServerCredentials();
-  HMANN_RETURN_IF_ERROR(Check(files));
+absl::StatusOr<std::unique_ptr<TlsWatch>> TlsWatch::Open(const TlsFiles& files) {
+  std::unique_ptr<TlsWatch> watch(new TlsWatch(files));
+  HMANN_RETURN_IF_ERROR(watch->Reload().status());
+  return watch;
+}
+
+TlsWatch::~TlsWatch() {
+  OPENSSL_cleanse(texts_[kKey].data(), texts_[kKey].size());
+  for (const int copy : copies_) {
+    if (copy >= 0) close(copy);
+  }
+}
+
+absl::StatusOr<std::int64_t> TlsWatch::Read(Texts* texts) const {
+  HMANN_ASSIGN_OR_RETURN((*texts)[kCertificate], ReadTextFile(files_.certificate, kMostFile));
+  HMANN_ASSIGN_OR_RETURN((*texts)[kKey], ReadTextFile(files_.key, kMostFile));
+  if (!files_.client_ca.empty()) {
+    HMANN_ASSIGN_OR_RETURN((*texts)[kClientCa], ReadTextFile(files_.client_ca, kMostFile));
+    HMANN_RETURN_IF_ERROR(
+        ReadCertificates("--tls-client-ca", files_.client_ca, (*texts)[kClientCa]).status());
+  }
+  HMANN_ASSIGN_OR_RETURN(
+      const Certificate certificate,
+      ReadCertificates("--tls-cert", files_.certificate, (*texts)[kCertificate]));
+  HMANN_ASSIGN_OR_RETURN(const Key key, ReadKey(files_.key, (*texts)[kKey]));
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    ERR_clear_error();
+    return InvalidArgument("--tls-key ", files_.key, ": is not the key of the certificate in ",
+                           files_.certificate);
+  }
+  return ExpiresAt(certificate.get());
+}
+
+absl::StatusOr<bool> TlsWatch::Reload() {
+  Texts texts;
+  HMANN_ASSIGN_OR_RETURN(const std::int64_t expires, Read(&texts));
+  if (texts == texts_) return false;
+  const std::int64_t now = std::time(nullptr);
+  if (expires <= now && expires_.load() > now)
+    return InvalidArgument("--tls-cert ", files_.certificate, ": has expired");
+  HMANN_RETURN_IF_ERROR(Publish(texts));
+  OPENSSL_cleanse(texts_[kKey].data(), texts_[kKey].size());
+  texts_ = std::move(texts);
+  expires_.store(expires);
+  return true;
+}
+
+/// Replaces each copy under its descriptor number, under which gRPC knows it.
+absl::Status TlsWatch::Publish(const Texts& texts) {
+  ++generation_;
+  std::array<int, 3> next = {-1, -1, -1};
+  absl::Status status;
+  for (std::size_t i = 0; i < texts.size() && status.ok(); ++i) {
+    absl::StatusOr<int> file = MemoryFile(texts[i], generation_);
+    status = file.status();
+    if (file.ok()) next[i] = *file;
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (status.ok() && copies_[i] < 0) {
+      copies_[i] = std::exchange(next[i], -1);
+    } else if (status.ok() && dup3(next[i], copies_[i], O_CLOEXEC) < 0) {
+      status = ErrnoError(errno, "dup3", "TLS files in memory");
+    }
+    if (next[i] >= 0) close(next[i]);
+  }
+  return status;
+}
+
+std::shared_ptr<grpc::ServerCredentials> TlsWatch::Credentials() const {
   namespace tls = grpc::experimental;
+  const auto copy = [this](File file) { return absl::StrCat("/proc/self/fd/", copies_[file]); };
+  const bool clients = !files_.client_ca.empty();
   tls::TlsServerCredentialsOptions options(std::make_shared<tls::FileWatcherCertificateProvider>(
-      files.key, files.certificate, files.client_ca, kReadAgainSeconds));
+      copy(kKey), copy(kCertificate), clients ? copy(kClientCa) : "", kReadAgainSeconds));
   options.watch_identity_key_cert_pairs();
-  if (!files.client_ca.empty()) {
+  if (clients) {
     options.watch_root_certs();
     options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   }

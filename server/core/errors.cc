@@ -1,8 +1,10 @@
 #include "server/core/errors.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -30,9 +32,6 @@ absl::Status WithResource(absl::Status status, const char* type, absl::string_vi
   return status;
 }
 
-/// The largest part of a client-sent name that an error echoes.
-constexpr std::size_t kMostName = 64;
-
 double Seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -41,6 +40,20 @@ double Seconds(std::chrono::nanoseconds time) {
 
 std::string ReasonOf(const absl::Status& status) {
   return std::string(status.GetPayload(kReason).value_or(absl::Cord()));
+}
+
+std::string Echo(absl::string_view text, std::size_t most) {
+  std::size_t end = std::min(text.size(), most);
+  const auto continues = [&](std::size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+  };
+  while (end > 0 && continues(end)) --end;
+  std::string echo(text.substr(0, end));
+  for (char& c : echo) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
+  }
+  if (end < text.size()) absl::StrAppend(&echo, "... (", text.size(), " bytes)");
+  return echo;
 }
 
 std::string WithoutFolder(absl::string_view message, const std::string& path) {
@@ -69,14 +82,16 @@ absl::Status NotPermitted(absl::string_view needed) {
                     "ROLE_TOO_LOW", {{"needed", std::string(needed)}});
 }
 
-absl::Status UnknownIndex(absl::string_view asked) {
-  // A long name is cut, because the error has to fit into a header.
-  const std::string name =
-      asked.size() <= kMostName
-          ? std::string(asked)
-          : absl::StrCat(asked.substr(0, kMostName), "... (", asked.size(), " bytes)");
+absl::Status UnknownIndex(absl::string_view requested) {
+  const std::string name = Echo(requested);
   return WithResource(NotFound("index '", name, "': this server has none of that name"), "index",
                       name);
+}
+
+absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most) {
+  return WithReason(ResourceExhausted("the metadata of the call takes ", bytes,
+                                      " bytes, expected at most ", most),
+                    "METADATA_TOO_LARGE", {{"max_metadata_bytes", absl::StrCat(most)}});
 }
 
 absl::Status UnknownLabel(const absl::Status& why) {

@@ -23,6 +23,10 @@ inline constexpr absl::string_view kResource = "resource/";  ///< plus a type: m
 /// learn where a server keeps its files.
 std::string WithoutFolder(absl::string_view message, const std::string& path);
 
+/// Bytes that a client sent, as a message, a detail or a log line may show them: at most
+/// `most` bytes, cut between characters of UTF-8, without control characters.
+std::string Echo(absl::string_view text, std::size_t most = 64);
+
 /// INVALID_ARGUMENT: `field` is the path in the request, e.g. "options.k".
 absl::Status BadField(absl::string_view field, absl::string_view description);
 /// UNAUTHENTICATED, TOKEN_MISSING or TOKEN_UNKNOWN.
@@ -31,6 +35,8 @@ absl::Status NotAuthenticated(bool has_token);
 absl::Status NotPermitted(absl::string_view needed);
 /// NOT_FOUND, resource of type "index". A long name is cut to its beginning.
 absl::Status UnknownIndex(absl::string_view name);
+/// RESOURCE_EXHAUSTED, METADATA_TOO_LARGE. A retry cannot succeed.
+absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most);
 /// Turns the engine's error for an unknown label into NOT_FOUND, resource of type
 /// "label".
 absl::Status UnknownLabel(const absl::Status& why);

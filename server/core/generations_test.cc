@@ -71,7 +71,7 @@ class GenerationsTest : public testing::Test {
  protected:
   std::shared_ptr<Generation> Open(bool near) { return *Generation::Open(near ? near_ : far_, {}); }
   ServedIndex& served() { return *registry_.indexes()[0]; }
-  std::unique_ptr<Asking> Ask(const Snapshot& index) {
+  std::unique_ptr<Asking> Call(const Snapshot& index) {
     static constexpr std::array<std::byte, kQueries * kDim> kZeros{};
     return std::make_unique<Asking>(
         serving_,
@@ -101,7 +101,7 @@ TEST_F(GenerationsTest, EachAnswerIsOfOneAndTheLastRequestEndsIt) {
   for (int i = 0; i < 3; ++i) {
     callers.emplace_back([&] {
       while (!stop) {
-        const auto asking = Ask(*registry_.Get("name"));
+        const auto asking = Call(*registry_.Get("name"));
         EXPECT_EQ(Answered(*asking), absl::OkStatus());
         EXPECT_EQ(asking->near + asking->far, kQueries * 10);
         EXPECT_TRUE(asking->near == 0 || asking->far == 0);
@@ -126,14 +126,14 @@ TEST_F(GenerationsTest, ARequestKeepsWhatItBeganWith) {
   std::shared_ptr<Generation> opened = Open(true);
   const std::weak_ptr<Generation> old = opened;
   served().Serve(std::move(opened));
-  auto begun = Ask(Snapshot(&served()));
+  auto begun = Call(Snapshot(&served()));
   served().Serve(Open(false));
   EXPECT_FALSE(old.expired());
   EXPECT_EQ(Answered(*begun), absl::OkStatus());
   EXPECT_EQ(begun->near, kQueries * 10);
   begun.reset();
   EXPECT_TRUE(old.expired());
-  const auto after = Ask(*registry_.Get("name"));
+  const auto after = Call(*registry_.Get("name"));
   EXPECT_EQ(Answered(*after), absl::OkStatus());
   EXPECT_EQ(after->far, kQueries * 10);
 }
@@ -141,7 +141,7 @@ TEST_F(GenerationsTest, ARequestKeepsWhatItBeganWith) {
 TEST_F(GenerationsTest, WhatIsFoundOfAnOldOneIsNotOfTheNew) {
   served().Serve(Open(true));
   const Snapshot old(&served());
-  const auto begun = Ask(old);
+  const auto begun = Call(old);
   served().Serve(Open(false));
   EXPECT_FALSE(served().Withdraw(old, absl::DataLossError("the test says so")));
   EXPECT_EQ(served().state(), IndexState::kServing);
@@ -157,11 +157,11 @@ TEST_F(GenerationsTest, WhatIsFoundOfAnOldOneIsNotOfTheNew) {
 
 TEST_F(GenerationsTest, ANameThatFailedServesAgain) {
   ASSERT_TRUE(served().Load({}).ok());
-  const auto begun = Ask(Snapshot(&served()));
+  const auto begun = Call(Snapshot(&served()));
   ASSERT_TRUE(served().Withdraw(absl::DataLossError("the test says so")));
   EXPECT_EQ(ReasonOf(registry_.Get("name").status()), "INDEX_FAILED");
   served().Serve(Open(false));
-  const auto after = Ask(*registry_.Get("name"));
+  const auto after = Call(*registry_.Get("name"));
   EXPECT_EQ(Answered(*after), absl::OkStatus());
   EXPECT_EQ(after->far, kQueries * 10);
   EXPECT_EQ(Answered(*begun), FileChanged("name"));

@@ -20,9 +20,13 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Labels = std::map<std::string, std::string>;
 
-constexpr std::array kMethods = {
-    std::pair(Method::kSearch, "Search"), std::pair(Method::kSearchBatch, "SearchBatch"),
-    std::pair(Method::kSearchStream, "SearchStream"), std::pair(Method::kGet, "Get")};
+constexpr std::array kMethods = {std::pair(Method::kSearch, "Search"),
+                                 std::pair(Method::kSearchBatch, "SearchBatch"),
+                                 std::pair(Method::kSearchStream, "SearchStream"),
+                                 std::pair(Method::kGet, "Get"),
+                                 std::pair(Method::kDescribe, "Describe"),
+                                 std::pair(Method::kList, "List"),
+                                 std::pair(Method::kHealth, "Health")};
 
 /// Bucket bounds from a search in memory to one that waited, a factor of 2 to 2.5 apart.
 const Histogram::BucketBoundaries& Seconds() {
@@ -87,6 +91,7 @@ Metrics::Metrics(const Registry& registry)
     const Labels name = {{"index", index->name()}};
     auto of = std::make_unique<OfIndex>();
     for (const auto& [method, word] : kMethods) {
+      if (method == Method::kList || method == Method::kHealth) continue;
       of->seconds[static_cast<std::size_t>(method)] =
           &seconds.Add({{"index", index->name()}, {"method", word}}, Seconds());
     }
@@ -98,18 +103,25 @@ Metrics::Metrics(const Registry& registry)
     of->scrubbed = &scrubbed.Add(name);
     of_index_.push_back(std::move(of));
   }
+  of_none_ = std::make_unique<OfIndex>();
+  for (const Method method : {Method::kList, Method::kHealth}) {
+    of_none_->seconds[static_cast<std::size_t>(method)] = &seconds.Add(
+        {{"index", ""}, {"method", kMethods[static_cast<std::size_t>(method)].second}}, Seconds());
+  }
 }
 
 Metrics::~Metrics() = default;
 
 void Metrics::Ended(Method method, const ServedIndex* index, const absl::Status& status,
                     std::chrono::nanoseconds took, std::size_t queries) {
-  for (std::size_t i = 0; status.ok() && i < of_index_.size(); ++i) {
+  for (std::size_t i = 0; status.ok() && index != nullptr && i < of_index_.size(); ++i) {
     if (indexes_.indexes()[i].get() != index) continue;
     of_index_[i]->seconds[static_cast<std::size_t>(method)]->Observe(ToSeconds(took));
     of_index_[i]->queries->Increment(static_cast<double>(queries));
     return;
   }
+  if (status.ok())
+    return of_none_->seconds[static_cast<std::size_t>(method)]->Observe(ToSeconds(took));
   const std::string name = index == nullptr ? "" : index->name();
   prometheus::BuildCounter()
       .Name("hmann_failed_requests_total")
@@ -133,7 +145,32 @@ void Metrics::Worked(const ServedIndex& index, const Counters& work) {
   }
 }
 
-std::string Metrics::Text(const SearchPool& pool, const ConnectionCounts* connections) {
+void Metrics::ShowConnections(const ProcessFacts& facts) {
+  const ConnectionCounts& counts = *facts.connections;
+  const auto count = [&](const char* name, const char* help, const Labels& labels,
+                         std::uint64_t now) {
+    Follow(prometheus::BuildCounter().Name(name).Help(help).Register(*families_).Add(labels), now);
+  };
+  prometheus::BuildGauge()
+      .Name("hmann_connections")
+      .Help("Connections that are open")
+      .Register(*families_)
+      .Add({})
+      .Set(static_cast<double>(counts.open.load()));
+  count("hmann_connections_accepted_total", "Connections that were taken", {},
+        counts.accepted.load());
+  const auto refused = [&](const char* reason, std::uint64_t now) {
+    count("hmann_connections_refused_total",
+          "Connections that were not taken, or were shut down, by reason", {{"reason", reason}},
+          now);
+  };
+  for (const Refusal refusal : kRefusals)
+    refused(Name(refusal), counts.refused[static_cast<std::size_t>(refusal)].load());
+  refused("handshake", facts.failed_handshakes);
+  refused("http", facts.http_refused);
+}
+
+std::string Metrics::Text(const SearchPool& pool, const ProcessFacts& facts) {
   const std::lock_guard lock(reading_);
   const auto gauge = [&](const char* name, const char* help, const Labels& labels) -> Gauge& {
     return prometheus::BuildGauge().Name(name).Help(help).Register(*families_).Add(labels);
@@ -166,23 +203,17 @@ std::string Metrics::Text(const SearchPool& pool, const ConnectionCounts* connec
   gauge("hmann_request_bytes", "Bytes of requests in progress and of their replies, approximately",
         {})
       .Set(static_cast<double>(load.bytes));
-  if (connections != nullptr) {
-    gauge("hmann_connections", "Connections that are open", {})
-        .Set(static_cast<double>(connections->open.load()));
-    Follow(prometheus::BuildCounter()
-               .Name("hmann_connections_accepted_total")
-               .Help("Connections that were taken")
-               .Register(*families_)
-               .Add({}),
-           connections->accepted.load());
-    for (const Refusal refusal : kRefusals) {
-      Follow(prometheus::BuildCounter()
-                 .Name("hmann_connections_refused_total")
-                 .Help("Connections that were not taken, or were shut down, by reason")
-                 .Register(*families_)
-                 .Add({{"reason", Name(refusal)}}),
-             connections->refused[static_cast<std::size_t>(refusal)].load());
-    }
+  if (facts.connections != nullptr) ShowConnections(facts);
+  const auto follow = [&](const char* name, const char* help, std::uint64_t now) {
+    Follow(prometheus::BuildCounter().Name(name).Help(help).Register(*families_).Add({}), now);
+  };
+  follow("hmann_log_lines_dropped_total", "Log lines that nobody read in time",
+         facts.dropped_log_lines);
+  follow("hmann_reload_failures_total", "Changed files that were not accepted: tokens, TLS, tuned",
+         facts.failed_reloads);
+  if (facts.certificate_expires.has_value()) {
+    gauge("hmann_certificate_expires_seconds", "When the certificate expires, since 1970", {})
+        .Set(static_cast<double>(*facts.certificate_expires));
   }
   return prometheus::TextSerializer().Serialize(families_->Collect());
 }

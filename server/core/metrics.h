@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,15 @@ struct ConnectionCounts {
   std::array<std::atomic<std::uint64_t>, kRefusals.size()> refused{};
 };
 
-/// The method of a call that runs in the pool. In a stream, each query counts as one
-/// call.
-enum class Method { kSearch, kSearchBatch, kSearchStream, kGet };
+/// The method of a call. In a stream, each query counts as one call.
+enum class Method { kSearch, kSearchBatch, kSearchStream, kGet, kDescribe, kList, kHealth };
+
+/// What Metrics::Text shows of the process beyond calls.
+struct ProcessFacts {
+  const ConnectionCounts* connections = nullptr;  ///< null while there are none
+  std::uint64_t failed_handshakes = 0, http_refused = 0, dropped_log_lines = 0, failed_reloads = 0;
+  std::optional<std::int64_t> certificate_expires;  ///< seconds since 1970
+};
 
 /// The counters of a server, for Prometheus. Only names that the server itself chose
 /// become labels, so no client can make the text grow.
@@ -60,16 +67,17 @@ class Metrics {
   /// Records the work that the queries of a call took.
   void Worked(const ServedIndex& index, const Counters& work);
 
-  /// Renders all metrics in Prometheus' text format, 0.0.4. `connections` is null while
-  /// there are none.
-  std::string Text(const SearchPool& pool, const ConnectionCounts* connections);
+  /// Renders all metrics in Prometheus' text format, 0.0.4.
+  std::string Text(const SearchPool& pool, const ProcessFacts& facts);
 
  private:
   struct OfIndex;
 
+  void ShowConnections(const ProcessFacts& facts);
   const Registry& indexes_;
   const std::unique_ptr<prometheus::Registry> families_;
   std::vector<std::unique_ptr<OfIndex>> of_index_;  ///< in the order of indexes_
+  std::unique_ptr<OfIndex> of_none_;                ///< calls that name no index
   std::mutex reading_;                              ///< one Text at a time
 };
 

@@ -48,13 +48,13 @@ absl::Status Narrow(std::span<const float> floats, std::uint32_t dim, absl::stri
   return absl::OkStatus();
 }
 
-absl::Status CheckLimits(const SearchParams& asked, const RequestLimits& limits) {
+absl::Status CheckLimits(const SearchParams& requested, const RequestLimits& limits) {
   for (const auto& [field, found, most] :
-       {std::tuple("options.k", std::optional(asked.k), limits.max_k),
-        {"options.ef_l1", asked.ef_l1, limits.max_ef},
-        {"options.ef_l0", asked.ef_l0, limits.max_ef},
-        {"options.nprobe", asked.nprobe, limits.max_ef},
-        {"options.query_threads", asked.query_threads, limits.max_query_threads}}) {
+       {std::tuple("options.k", std::optional(requested.k), limits.max_k),
+        {"options.ef_l1", requested.ef_l1, limits.max_ef},
+        {"options.ef_l0", requested.ef_l0, limits.max_ef},
+        {"options.nprobe", requested.nprobe, limits.max_ef},
+        {"options.query_threads", requested.query_threads, limits.max_query_threads}}) {
     if (found.value_or(0) > most)
       return BadField(field, absl::StrCat("expected at most ", most, ", found ", *found));
   }
@@ -115,12 +115,12 @@ absl::Status BadOption(const absl::Status& why) {
   return BadField(absl::StrCat("options.", message.substr(0, colon)), message.substr(colon + 2));
 }
 
-absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& asked,
+absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& requested,
                                          const RequestLimits& limits) {
-  HMANN_RETURN_IF_ERROR(CheckLimits(asked, limits));
-  absl::StatusOr<ResolvedSearch> search = index->Resolve(asked);
-  if (!search.ok()) return index.served().ForClients(OfRequest(search.status(), asked));
-  RequestParams options{*std::move(search), asked.budget.value_or(std::chrono::nanoseconds(0))};
+  HMANN_RETURN_IF_ERROR(CheckLimits(requested, limits));
+  absl::StatusOr<ResolvedSearch> search = index->Resolve(requested);
+  if (!search.ok()) return index.served().ForClients(OfRequest(search.status(), requested));
+  RequestParams options{*std::move(search), requested.budget.value_or(std::chrono::nanoseconds(0))};
   const bool waits = index->on_block_tier();
   options.narrow = !waits && IsNarrow(options.search.params);
   // In memory, a query with a budget does not share its thread with others.

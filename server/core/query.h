@@ -48,7 +48,7 @@ struct RequestParams {
 /// Errors: INVALID_ARGUMENT naming the field ("options.k"), also for a target that cannot
 /// be met; FAILED_PRECONDITION for a target when the index is not tuned or its tuned
 /// table is stale.
-absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& asked,
+absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& requested,
                                          const RequestLimits& limits);
 /// Turns an option's error, "k: expected ...", into INVALID_ARGUMENT for that field.
 absl::Status BadOption(const absl::Status& why);

@@ -1,14 +1,28 @@
 #include "server/core/registry.h"
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "hmann/tuned_table.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "server/core/errors.h"
 
 namespace hmann::server {
+
+namespace {
+
+FileStamp StampOf(const std::string& path) {
+  struct stat now {};
+  if (stat(path.c_str(), &now) != 0) return {};
+  return {static_cast<std::int64_t>(now.st_ino), now.st_size, now.st_mtim.tv_sec,
+          now.st_mtim.tv_nsec};
+}
+
+}  // namespace
 
 const char* Name(IndexState state) {
   switch (state) {
@@ -92,6 +106,7 @@ void Generation::RefreshPlacements() {
 Snapshot::Snapshot(ServedIndex* served) : served_(served), generation_(served->current_.load()) {}
 
 absl::Status ServedIndex::Load(const OpenOptions& options, bool warm) {
+  tuned_ = StampOf(TunedPath(spec_.path));
   absl::StatusOr<std::shared_ptr<Generation>> opened = Generation::Open(spec_.path, options, warm);
   if (!opened.ok()) {
     Fail(opened.status());
@@ -136,6 +151,15 @@ bool ServedIndex::Withdraw(const Snapshot& what, absl::Status why) {
   return true;
 }
 
+absl::StatusOr<bool> ServedIndex::ReloadTuned(bool requested) {
+  if (state() != IndexState::kServing) return false;
+  const FileStamp stamp = StampOf(TunedPath(spec_.path));
+  const bool changed = std::exchange(tuned_, stamp) != stamp;
+  if (!changed && !requested) return false;
+  HMANN_RETURN_IF_ERROR(Snapshot(this)->ReadTuned());
+  return changed;
+}
+
 void ServedIndex::RefreshPlacements() {
   if (const Snapshot now(this); now.generation_ != nullptr) now.generation_->RefreshPlacements();
 }
@@ -165,10 +189,11 @@ absl::Status ServedIndex::failure() const {
 }
 
 absl::Status ServedIndex::ForClients(const absl::Status& status) const {
-  absl::Status told(status.code(), WithoutFolder(status.message(), spec_.path));
-  status.ForEachPayload(
-      [&](absl::string_view type, const absl::Cord& payload) { told.SetPayload(type, payload); });
-  return told;
+  absl::Status reported(status.code(), WithoutFolder(status.message(), spec_.path));
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    reported.SetPayload(type, payload);
+  });
+  return reported;
 }
 
 Registry::Registry(const std::vector<IndexSpec>& specs) {
@@ -178,10 +203,15 @@ Registry::Registry(const std::vector<IndexSpec>& specs) {
   }
 }
 
-absl::StatusOr<ServedIndex*> Registry::Find(const std::string& name) const {
+ServedIndex* Registry::Named(const std::string& name) const {
   const auto found = by_name_.find(name);
-  if (found == by_name_.end()) return UnknownIndex(name);
-  return found->second;
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+absl::StatusOr<ServedIndex*> Registry::Find(const std::string& name) const {
+  ServedIndex* const found = Named(name);
+  if (found == nullptr) return UnknownIndex(name);
+  return found;
 }
 
 absl::StatusOr<Snapshot> Registry::Get(const std::string& name) const {

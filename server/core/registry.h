@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -73,6 +74,9 @@ class Generation {
   std::vector<Placement> placements_;
 };
 
+/// What tells whether the file at a path changed: inode, size, and time. All 0: no file.
+using FileStamp = std::array<std::int64_t, 4>;
+
 class ServedIndex;
 
 /// An index as one request sees it from beginning to end. It stays with one generation,
@@ -118,6 +122,9 @@ class ServedIndex {
   /// longer serves `what`.
   bool Withdraw(const Snapshot& what, absl::Status why);
   bool Withdraw(absl::Status why) { return Withdraw(Snapshot(this), std::move(why)); }
+  /// Reads the tuned table of a serving index if its file changed, or if `requested`.
+  /// Returns true if it changed. Errors: those of ReadTunedTable. One thread at a time.
+  absl::StatusOr<bool> ReloadTuned(bool requested);
   /// Checks again where the index is placed.
   void RefreshPlacements();
   /// The placements found by the last check. A check takes tens of milliseconds.
@@ -144,6 +151,7 @@ class ServedIndex {
   std::atomic<std::shared_ptr<Generation>> current_;  // not null once the state was SERVING
   WorkMeter meter_;
   ScrubProgress scrub_;
+  FileStamp tuned_{};         // of the tuned table; used by Load, then by ReloadTuned
   mutable std::mutex mutex_;  // guards failure_ and writes to state_, current_
   absl::Status failure_;
 };
@@ -157,6 +165,8 @@ class Registry {
   const std::vector<std::unique_ptr<ServedIndex>>& indexes() const { return indexes_; }
   /// Errors: NOT_FOUND with a resource detail.
   absl::StatusOr<ServedIndex*> Find(const std::string& name) const;
+  /// Null when this server has none of that name.
+  ServedIndex* Named(const std::string& name) const;
   /// The current snapshot of a name. Errors: those of Find and ServedIndex::Get.
   absl::StatusOr<Snapshot> Get(const std::string& name) const;
 

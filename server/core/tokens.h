@@ -51,9 +51,6 @@ class TokenFile {
   /// Reads the file again. Returns true if the tokens changed. On an error, the previous
   /// tokens stay in force.
   absl::StatusOr<bool> Reload();
-  /// True if `status` differs from that of the previous call, so that the caller logs
-  /// each error once.
-  bool IsNews(const absl::Status& status) { return std::exchange(told_, status) != status; }
 
  private:
   TokenFile(std::string path, std::string text, TokenList list)
@@ -67,7 +64,6 @@ class TokenFile {
 
   const std::string path_;
   std::string text_;  ///< the last read; used by Reload only
-  absl::Status told_;
   mutable std::mutex mutex_;
   std::shared_ptr<const TokenList> list_;
 };

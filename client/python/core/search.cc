@@ -207,8 +207,9 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   batch.in_flight =
       Or("in_flight", in_flight, kMostInFlight, budget_.count() > 0 ? 1 : resolved.in_flight);
   const std::uint64_t enough = (rows.n + kQueriesPerThread - 1) / kQueriesPerThread;
-  const std::uint32_t asked = Or("threads", threads, 1024, Cores());
-  auto searchers = Borrow(std::clamp<std::uint64_t>(threads.is_none() ? enough : rows.n, 1, asked));
+  const std::uint32_t requested = Or("threads", threads, 1024, Cores());
+  auto searchers =
+      Borrow(std::clamp<std::uint64_t>(threads.is_none() ? enough : rows.n, 1, requested));
   BatchOutcome outcome;
   try {
     outcome = RunBatch(batch, searchers);
@@ -219,12 +220,12 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   if (index == index_) Return(std::move(searchers));
   Check(outcome.status);
   if (!details) return py::make_tuple(std::move(labels), std::move(distances), py::none());
-  py::dict told;
-  told["params"] = DictOf(resolved.params);
-  told["counters"] = DictOf(outcome.counters);
-  told["cut_short"] = outcome.cut_short;
-  told["predicted"] = PredictedOf(resolved);
-  return py::make_tuple(std::move(labels), std::move(distances), std::move(told));
+  py::dict reported;
+  reported["params"] = DictOf(resolved.params);
+  reported["counters"] = DictOf(outcome.counters);
+  reported["cut_short"] = outcome.cut_short;
+  reported["predicted"] = PredictedOf(resolved);
+  return py::make_tuple(std::move(labels), std::move(distances), std::move(reported));
 }
 
 std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted) {

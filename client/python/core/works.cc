@@ -63,7 +63,7 @@ py::object ReadInfo(py::handle path) {
 
 py::tuple ExactNeighbors(py::handle base, py::handle queries, py::handle k, py::handle metric,
                          py::handle threads, const py::object& progress) {
-  const Vectors from = ToVectors("base", base), asked = ToVectors("queries", queries);
+  const Vectors from = ToVectors("base", base), requested = ToVectors("queries", queries);
   ExactOptions options;
   options.k =
       static_cast<std::uint32_t>(ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max()));
@@ -71,7 +71,7 @@ py::tuple ExactNeighbors(py::handle base, py::handle queries, py::handle k, py::
   options.threads = static_cast<int>(ToInteger("threads", threads, 0, 1024));
   const ExactReport report = Watch(progress, [&](const Watched& watched) {
     options.cancelled = watched.cancelled;
-    return hmann::ExactNeighbors(from.file, asked.file, options, watched.progress);
+    return hmann::ExactNeighbors(from.file, requested.file, options, watched.progress);
   });
   return ToPython(report.truth);
 }

@@ -49,8 +49,8 @@ for question in ("how much fast memory does an index need", "which parameters re
         print(f"  {distance:.3f}  {texts[label][:90]}")
 
 # %% Recall, checked: the lines themselves with every fifth word left out.
-asked = [" ".join(w for i, w in enumerate(t.split()) if i % 5 != 2) for t in texts[::7]]
-queries = np.stack([embed(text) for text in asked]).astype(np.float32)
+requested = [" ".join(w for i, w in enumerate(t.split()) if i % 5 != 2) for t in texts[::7]]
+queries = np.stack([embed(text) for text in requested]).astype(np.float32)
 truth = hmann.exact_neighbors(vectors, queries, k=10, metric="cosine", progress=False)
 index.tune(k=10, recall=0.95, queries=queries, query_threads=1, progress=False,
            accept_noise=True)  # else nothing is stored while other programs run

@@ -20,44 +20,29 @@ import grpc
 import grpc.aio
 from numpy.typing import ArrayLike, NDArray
 
-from hmann import _get, _status, _wire, errors
+from hmann import _get, _wire, errors
 from hmann._answer import Answer
-from hmann._client import DEFAULT_TIMEOUT, Connection, RemoteIndexFace
+from hmann._client import Attempts, ClientFace, RemoteIndexFace
 from hmann.v1 import search_pb2 as pb
 
 _CALLS_AT_ONCE = 4  # requests of one split search
 
 
-class AsyncClient:
+class AsyncClient(ClientFace):
     """``hmann.Client`` for asyncio, with awaitable methods. For use in one event loop."""
 
-    def __init__(
-        self, address: str, *, timeout: float = DEFAULT_TIMEOUT, retry: bool = True
-    ) -> None:
-        self._retry = retry
-        self._connection = Connection(
-            address,
-            timeout,
-            lambda to: grpc.aio.insecure_channel(to, options=_wire.channel_options(retry)),
-        )
+    _kind = grpc.aio
 
     async def _call(self, method: str, request: Any, timeout: Optional[float]) -> Any:
-        end = time.monotonic() + (self._connection.timeout if timeout is None else timeout)
-        attempt = 1
+        attempts = Attempts(self._connection, method, timeout)
         while True:
-            left = end - time.monotonic()
-            call = getattr(self._connection.stub(), method)
-            if left <= 0:
-                raise errors.DeadlineExceededError(f"{method}: the time given is over")
+            call = self._connection.method(method)
+            left = attempts.left()
             try:
-                return await call(request, timeout=left)
+                return self._connection.succeeded(await call(request, timeout=left))
             except grpc.RpcError as failed:
-                error = _status.to_error(failed)
-            pause = _status.pause_before_retry(error, attempt, end - time.monotonic())
-            if pause is None or not self._retry:
-                raise error from None
+                pause = attempts.pause(failed)
             await asyncio.sleep(pause)
-            attempt += 1
 
     async def open(self, name: str, *, timeout: Optional[float] = None) -> "AsyncIndex":
         """Opens the index of that name. Errors: as for ``Client.open``."""
@@ -79,9 +64,6 @@ class AsyncClient:
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
-
-    def __repr__(self) -> str:
-        return f"<hmann.AsyncClient {self._connection.address}>"
 
 
 class AsyncIndex(RemoteIndexFace):
@@ -148,7 +130,7 @@ class AsyncIndex(RemoteIndexFace):
         asynchronous iterable."""
         calls = _wire.StreamCalls(self._described, k, details, in_flight, params)
         room = asyncio.Semaphore(in_flight)
-        call = self._client._connection.stub().SearchStream(timeout=timeout)
+        call = self._client._connection.method("SearchStream")(timeout=timeout)
 
         async def send() -> None:
             number = 0
@@ -172,7 +154,7 @@ class AsyncIndex(RemoteIndexFace):
                 yield response.id, result
             await sending
         except grpc.RpcError as failed:
-            raise _status.to_error(failed) from None
+            raise self._client._connection.error(failed) from None
         finally:
             sending.cancel()
             call.cancel()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import grpc
 import numpy as np
@@ -13,31 +14,67 @@ from numpy.typing import ArrayLike, NDArray
 
 from hmann import _get, _status, _wire, errors
 from hmann._answer import Answer
+from hmann._credentials import Credentials, Path
 from hmann.v1 import search_pb2 as pb
 from hmann.v1 import search_pb2_grpc
 
 DEFAULT_TIMEOUT = 10.0
+_MOST_TOKENS = 10.0
 
 
 class Connection:
-    """The shared state of both clients: an address, a channel, and when it is usable."""
+    """The shared state of both clients: an address, a channel, and when it is usable.
 
-    def __init__(self, address: str, timeout: float, make: Callable[[str], Any]) -> None:
+    ``kind`` makes the channel: grpc or grpc.aio.
+    """
+
+    def __init__(
+        self, kind: Any, address: str, timeout: float, retry: bool, credentials: Tuple[Any, ...]
+    ) -> None:
         self.address = _wire.check_address(address)
         self.timeout = timeout
+        self.retry = retry
+        self.answered = False  # whether a call has succeeded
+        self._tokens = _MOST_TOKENS
         self._pid = os.getpid()
-        self._channel = make(self.address)
+        self._credentials = Credentials(self.address, *credentials)
+        channel, options = self._credentials.channel, _wire.channel_options(retry)
+        self._channel = (
+            kind.insecure_channel(self.address, options=options)
+            if channel is None
+            else kind.secure_channel(self.address, channel, options=options)
+        )
         self._stub: Optional[Any] = search_pb2_grpc.SearchStub(self._channel)
 
-    def stub(self) -> Any:
-        """The stub. Raises FailedPreconditionError for a closed client and after a fork."""
+    def method(self, name: str) -> Any:
+        """A method of the server, called with this client's token.
+
+        Raises FailedPreconditionError for a closed client and after a fork.
+        """
         if self._stub is None:
             raise errors.FailedPreconditionError("the client is closed")
         if self._pid != os.getpid():
             raise errors.FailedPreconditionError(
                 "the client was made before this process was forked: make one in the child"
             )
-        return self._stub
+        return functools.partial(getattr(self._stub, name), metadata=self._credentials.metadata)
+
+    def succeeded(self, response: Any) -> Any:
+        """Returns the response of a call."""
+        self.answered = True
+        self._tokens = min(_MOST_TOKENS, self._tokens + 0.1)
+        return response
+
+    def may_retry(self, error: errors.Error) -> bool:
+        """False if recent calls found no server too often: the rule of RETRY_POLICY."""
+        if not isinstance(error, errors.UnavailableError):
+            return True
+        self._tokens = max(0.0, self._tokens - 1)
+        return self._tokens > _MOST_TOKENS / 2
+
+    def error(self, failed: grpc.RpcError) -> errors.Error:
+        """The exception for a failed call."""
+        return _status.to_error(failed, self.address, self._credentials.why_closed)
 
     def take_channel(self) -> Any:
         """Returns the channel for closing; None if it is closed already."""
@@ -45,7 +82,77 @@ class Connection:
         return channel if self._pid == os.getpid() else None
 
 
-class Client:
+class Attempts:
+    """The attempts of one call of either client, within its time."""
+
+    def __init__(
+        self, connection: Connection, method: str, timeout: Optional[float], retry: bool = True
+    ) -> None:
+        self._connection = connection
+        self._method = method
+        self._retry = retry and connection.retry
+        self._end = time.monotonic() + (connection.timeout if timeout is None else timeout)
+        self._count = 0
+        self._last: Optional[errors.Error] = None
+
+    def left(self) -> float:
+        """Seconds left. Raises DeadlineExceededError if there are none."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise self._late()
+        return left
+
+    def pause(self, failed: grpc.RpcError) -> float:
+        """Seconds until the next attempt. Raises the error of the call if there is none."""
+        error = self._connection.error(failed)
+        if str(error) == _status.TIME_IS_OVER:
+            raise self._late() from None
+        self._count += 1
+        pause = None
+        if self._retry and self._connection.may_retry(error):
+            left = self._end - time.monotonic()
+            pause = _status.pause_before_retry(error, self._count, left)
+        if pause is None:
+            raise error from None
+        self._last = error
+        return pause
+
+    def _late(self) -> errors.Error:
+        text = f"{self._method}: {_status.TIME_IS_OVER}"
+        if self._last is not None:
+            text += f"; the last attempt: {self._last}"
+        elif not self._connection.answered:
+            address = self._connection.address
+            text += f"; no call to {address} has succeeded so far (does a server answer there?)"
+        return errors.DeadlineExceededError(text)
+
+
+class ClientFace:
+    """What both clients share; the arguments are those of ``Client``."""
+
+    _kind: Any = grpc
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        retry: bool = True,
+        tls: bool = False,
+        ca: Optional[Path] = None,
+        cert: Optional[Path] = None,
+        key: Optional[Path] = None,
+        token: Optional[str] = None,
+    ) -> None:
+        self._connection = Connection(
+            self._kind, address, timeout, retry, (tls, ca, cert, key, token)
+        )
+
+    def __repr__(self) -> str:
+        return f"<hmann.{type(self).__name__} {self._connection.address}>"
+
+
+class Client(ClientFace):
     """A connection to a server: ``hmann serve``.
 
     All threads of a process may use it at once. A call is retried within its timeout if
@@ -55,42 +162,35 @@ class Client:
         address: HOST:PORT, or unix:PATH.
         timeout: seconds that a call may take, unless the call has its own timeout.
         retry: False: no retries, except those of gRPC for calls that no server has seen.
+        tls: encrypt, and trust the authorities of this system, or those in the file that
+            the environment variable GRPC_DEFAULT_SSL_ROOTS_FILE_PATH names.
+        ca: encrypt, and trust the authorities in this file (PEM).
+        cert: file with the certificate of this client (PEM); encrypts.
+        key: file with the key of ``cert`` (PEM, without a password).
+        token: sent with each call; unencrypted only within this machine.
 
     Raises:
-        InvalidArgumentError: an address of another form. A missing server shows only at
-            the first call.
+        InvalidArgumentError: an address of another form, ``cert`` without ``key``, a file
+            that is not PEM, a key of another certificate, an invalid token, or one that
+            would leave this machine unencrypted.
+        NotFoundError, PermissionDeniedError: a file cannot be read.
+
+    A missing server shows only at the first call.
     """
 
-    def __init__(
-        self, address: str, *, timeout: float = DEFAULT_TIMEOUT, retry: bool = True
-    ) -> None:
-        self._retry = retry
-        self._connection = Connection(
-            address,
-            timeout,
-            lambda to: grpc.insecure_channel(to, options=_wire.channel_options(retry)),
-        )
-
-    def _call(self, method: str, request: Any, timeout: Optional[float], **how: Any) -> Any:
-        end = time.monotonic() + (self._connection.timeout if timeout is None else timeout)
-        attempt = 1
+    def _call(self, method: str, request: Any, timeout: Optional[float], retry: bool = True) -> Any:
+        attempts = Attempts(self._connection, method, timeout, retry)
         while True:
-            left = end - time.monotonic()
-            call = getattr(self._connection.stub(), method)
-            if left <= 0:
-                raise errors.DeadlineExceededError(f"{method}: the time given is over")
+            call = self._connection.method(method)
+            left = attempts.left()
             try:
-                return call(request, timeout=left, **how)
+                return self._connection.succeeded(call(request, timeout=left))
             except grpc.RpcError as failed:
-                error = _status.to_error(failed)
+                pause = attempts.pause(failed)
             except ValueError as failed:
                 # The channel was closed by another thread.
                 raise errors.FailedPreconditionError(f"the client is closed: {failed}") from None
-            pause = _status.pause_before_retry(error, attempt, end - time.monotonic())
-            if pause is None or not self._retry:
-                raise error from None
             time.sleep(pause)
-            attempt += 1
 
     def open(self, name: str, *, timeout: Optional[float] = None) -> "RemoteIndex":
         """Opens the index of that name.
@@ -113,17 +213,24 @@ class Client:
         return _wire.to_summaries(self._call("List", pb.ListRequest(), timeout))
 
     def wait_ready(self, name: str, timeout: float = 60.0) -> "RemoteIndex":
-        """Waits until the index serves, even for a server that is not up yet; opens it."""
+        """Waits until the index serves, even for a server that is not up yet; opens it.
+
+        Raises:
+            DeadlineExceededError: with what the last attempt met.
+            UnavailableError: the certificate of the server was refused, or it does not use
+                TLS (at once).
+            NotFoundError, FailedPreconditionError: as for ``open`` (at once).
+        """
         end = time.monotonic() + timeout
         pause = 0.005
         while True:
             left = max(end - time.monotonic(), 1e-3)
             request = pb.DescribeRequest(index=name)
             try:
-                return RemoteIndex(
-                    self, self._call("Describe", request, left, wait_for_ready=True)
-                )
-            except errors.UnavailableError as error:
+                return RemoteIndex(self, self._call("Describe", request, left, retry=False))
+            except (errors.UnavailableError, errors.DeadlineExceededError) as error:
+                if error.reason == _status.TLS_REFUSED:
+                    raise
                 if time.monotonic() + pause >= end:
                     raise errors.DeadlineExceededError(
                         f"index '{name}' is not ready: {error}"
@@ -142,9 +249,6 @@ class Client:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"<hmann.Client {self._connection.address}>"
 
 
 class RemoteIndexFace:
@@ -304,12 +408,12 @@ class RemoteIndex(RemoteIndexFace):
                 to the queries before it.
         """
         calls = _wire.StreamCalls(self._described, k, details, in_flight, params)
-        stub = self._client._connection.stub()
-        return self._stream(stub, calls, queries, in_flight, return_exceptions, timeout)
+        method = self._client._connection.method("SearchStream")
+        return self._stream(method, calls, queries, in_flight, return_exceptions, timeout)
 
-    @staticmethod
     def _stream(
-        stub: Any,
+        self,
+        method: Any,
         calls: _wire.StreamCalls,
         queries: Iterable[ArrayLike],
         in_flight: int,
@@ -332,7 +436,7 @@ class RemoteIndex(RemoteIndexFace):
                 raised.append(error)
 
         try:
-            call = stub.SearchStream(requests(), timeout=timeout)
+            call = method(requests(), timeout=timeout)
         except ValueError as failed:
             raise errors.FailedPreconditionError(f"the client is closed: {failed}") from None
         try:
@@ -343,7 +447,7 @@ class RemoteIndex(RemoteIndexFace):
                     raise result
                 yield response.id, result
         except grpc.RpcError as failed:
-            raise _status.to_error(failed) from None
+            raise self._client._connection.error(failed) from None
         finally:
             over.set()
             room.release()

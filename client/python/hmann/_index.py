@@ -160,12 +160,12 @@ class Index:
         """
         if filter is not None and not isinstance(filter, _core.Matches):
             filter = self.matching(filter)
-        labels, distances, told = self._search(
+        labels, distances, shown = self._search(
             queries, k, threads, in_flight, details, filter, params
         )
         answer = Answer(labels, distances)
-        if told is not None:
-            answer.details = told
+        if shown is not None:
+            answer.details = shown
         return answer
 
     def matching(self, accepted: ArrayLike) -> "_core.Matches":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 import grpc
@@ -9,6 +11,21 @@ import grpc
 from hmann import errors
 
 MOST_ATTEMPTS = 4
+TIME_IS_OVER = "the time given is over"
+TLS_REFUSED = "TLS_REFUSED"  # the reason of an error for which no retry helps
+_TLS_FAULTS = {
+    "certificate verify failed": "the server's certificate has expired, or is of no authority "
+    "that this client trusts (ca=)",
+    "is not in peer certificate": "the server's certificate is for another host",
+    "wrong version number": "the server does not use TLS, which this client expects (ca=, cert= "
+    "or tls=True)",
+}
+_FAULTS = {
+    **_TLS_FAULTS,
+    "dns resolution failed": "the name cannot be resolved",
+    "connection refused": "no server listens there",
+    "no such file or directory": "no server listens there",
+}
 _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
@@ -79,14 +96,35 @@ def _error(code: str, message: str, status: bytes) -> errors.Error:
     return error
 
 
-def to_error(failed: grpc.RpcError) -> errors.Error:
+def _fault(report: str, address: str, why_closed: str) -> errors.Error:
+    """The exception for a connection that failed, from what gRPC reports of it."""
+    text = report.lower().replace("_", " ")
+    mark = next((mark for mark in _FAULTS if mark in text), "")
+    meaning = _FAULTS.get(mark, "")
+    if "socket closed" in text or "connection reset" in text:
+        meaning = f"the server closed it; {why_closed}, or have too many connections"
+    cause = re.split(": |::", report)[-1]
+    error = errors.UnavailableError(
+        f"no connection to {address}: " + (f"{meaning} ({cause})" if meaning else cause)
+    )
+    if mark in _TLS_FAULTS:
+        error.reason = TLS_REFUSED
+    return error
+
+
+def to_error(failed: grpc.RpcError, address: str, why_closed: str) -> errors.Error:
     """The exception for a failed call, with the server's code and message.
 
     The details follow in brackets: "the queue is full [QUEUE_FULL; retry after 12 ms]".
+    ``why_closed``: why the server may close a connection at once.
     """
+    message = failed.details() or ""
+    if message.startswith(("failed to connect to all addresses", "DNS resolution failed")):
+        return _fault(message, address, why_closed)
+    if message == "Deadline Exceeded":  # gRPC's own; a server says more
+        message = TIME_IS_OVER
     found = [v for key, v in failed.trailing_metadata() or () if key == "grpc-status-details-bin"]
-    status = found[0] if found else b""
-    return _error(failed.code().name, failed.details(), status)
+    return _error(failed.code().name, message, found[0] if found else b"")
 
 
 def from_failure(failure: Any) -> errors.Error:
@@ -97,11 +135,12 @@ def from_failure(failure: Any) -> errors.Error:
 def pause_before_retry(error: errors.Error, attempt: int, left: float) -> Optional[float]:
     """Seconds to wait before a retry; None: no retry.
 
-    Searches change nothing, so a retry is safe. It happens if the server states when. (The
-    channel itself retries UNAVAILABLE.)
+    Searches change nothing, so a retry is safe. It happens if the server is unavailable or
+    states when.
     """
-    if attempt >= MOST_ATTEMPTS or not isinstance(error, errors.ResourceExhaustedError):
-        return None
-    if error.retry_after is None or error.retry_after >= left:
-        return None
-    return error.retry_after
+    pause = None
+    if isinstance(error, errors.UnavailableError) and error.reason != TLS_REFUSED:
+        pause = random.uniform(0, 0.02 * 2 ** (attempt - 1))
+    elif isinstance(error, errors.ResourceExhaustedError):
+        pause = error.retry_after
+    return None if attempt >= MOST_ATTEMPTS or pause is None or pause >= left else pause

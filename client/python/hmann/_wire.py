@@ -13,9 +13,11 @@ from hmann import _status, errors
 from hmann._answer import Answer
 from hmann.v1 import search_pb2 as pb
 
-#: RESOURCE_EXHAUSTED is deliberately absent: a full queue states when to retry.
+#: For streams; the clients themselves repeat other calls. RESOURCE_EXHAUSTED is
+#: deliberately absent: a full queue states when to retry.
 RETRY_POLICY = (
-    '{"methodConfig":[{"name":[{"service":"hmann.v1.Search"}],"retryPolicy":{'
+    '{"methodConfig":[{"name":[{"service":"hmann.v1.Search","method":"SearchStream"}],'
+    '"retryPolicy":{'
     '"maxAttempts":4,"initialBackoff":"0.02s","maxBackoff":"0.5s","backoffMultiplier":2,'
     '"retryableStatusCodes":["UNAVAILABLE"]}}],'
     '"retryThrottling":{"maxTokens":10,"tokenRatio":0.1}}'
@@ -130,8 +132,8 @@ class _Gathered:
     def __init__(self, queries: int, k: int, details: bool) -> None:
         self._labels = np.full((queries, k), -1, np.int64)
         self._distances = np.full((queries, k), np.inf, np.float32)
-        self._details = details
-        self._told: Dict[str, Any] = {"counters": {}, "cut_short": 0, "predicted": None}
+        self._with_details = details
+        self._details: Dict[str, Any] = {"counters": {}, "cut_short": 0, "predicted": None}
 
     def take(self, begin: int, counts: Iterable[int], response: Any) -> None:
         """Stores the response from query ``begin`` on, with ``counts`` neighbors each."""
@@ -142,28 +144,28 @@ class _Gathered:
             self._labels[i, :count] = ids[place : place + count]
             self._distances[i, :count] = distances[place : place + count]
             place += count
-        if self._details:
+        if self._with_details:
             self._tell(response)
 
     def _tell(self, response: Any) -> None:
-        told = self._told
-        told["params"] = _params(response.params)
-        told["cut_short"] += int(response.cut_short)
+        details = self._details
+        details["params"] = _params(response.params)
+        details["cut_short"] += int(response.cut_short)
         if response.HasField("predicted"):
             predicted = response.predicted
             mean_us = predicted.mean_us if predicted.HasField("mean_us") else None
-            told["predicted"] = {"recall": predicted.recall, "mean_us": mean_us}
+            details["predicted"] = {"recall": predicted.recall, "mean_us": mean_us}
         for field in pb.Counters.DESCRIPTOR.fields:
             count = getattr(response.counters, field.name)
-            told["counters"][field.name] = told["counters"].get(field.name, 0) + count
+            details["counters"][field.name] = details["counters"].get(field.name, 0) + count
 
     def answer(self, single: bool) -> Answer:
         answer = Answer(
             self._labels[0] if single else self._labels,
             self._distances[0] if single else self._distances,
         )
-        if self._details:
-            answer.details = self._told
+        if self._with_details:
+            answer.details = self._details
         return answer
 
 
@@ -290,20 +292,20 @@ def _params(message: Any) -> Dict[str, Any]:
 def to_info(described: Any) -> Dict[str, Any]:
     """The metadata, in the form of ``hmann.info``."""
     info = described.info
-    told: Dict[str, Any] = {f.name: getattr(info, f.name) for f in info.DESCRIPTOR.fields}
-    told["dtype"] = _word(info.DESCRIPTOR.fields_by_name["dtype"], info.dtype)
-    told["metric"] = _METRICS[info.metric]
-    told["alpha"] = round(info.alpha, 6)
-    told["layers"] = [
+    details: Dict[str, Any] = {f.name: getattr(info, f.name) for f in info.DESCRIPTOR.fields}
+    details["dtype"] = _word(info.DESCRIPTOR.fields_by_name["dtype"], info.dtype)
+    details["metric"] = _METRICS[info.metric]
+    details["alpha"] = round(info.alpha, 6)
+    details["layers"] = [
         {"nodes": x.nodes, "max_degree": x.max_degree, "mean_degree": x.mean_degree}
         for x in info.layers
     ]
-    told["bytes"] = {
+    details["bytes"] = {
         x.name: {"tier": x.tier, "bytes": x.bytes, "formula": x.formula or None}
         for x in info.bytes
     }
-    told["content_hash"] = f"{info.content_hash:016x}"
-    return told
+    details["content_hash"] = f"{info.content_hash:016x}"
+    return details
 
 
 def to_placements(described: Any) -> List[Dict[str, Any]]:

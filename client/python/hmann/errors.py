@@ -34,8 +34,8 @@ class Error(Exception):
 
     Attributes:
         code: the code of the engine, such as ``"INVALID_ARGUMENT"``.
-        reason: for an error from a server, its reason, such as ``"QUEUE_FULL"``; otherwise
-            None.
+        reason: for an error from a server, its reason, such as ``"QUEUE_FULL"``;
+            ``"TLS_REFUSED"`` if client and server do not agree on TLS; otherwise None.
         retry_after: for an error from a server, the seconds after which a retry is
             worthwhile; otherwise None.
     """

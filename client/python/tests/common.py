@@ -33,14 +33,16 @@ def program_json(*arguments):
 
 
 class FolderCase(unittest.TestCase):
-    """A test case with a folder, and a sample index of 2,000 vectors in it."""
+    """A test case with a folder, and a sample index of ``rows`` vectors in it."""
+
+    rows = 2000
 
     @classmethod
     def setUpClass(cls):
         cls._folder = tempfile.TemporaryDirectory(prefix="hmann_python_")
         cls.addClassCleanup(cls._folder.cleanup)
         cls.folder = pathlib.Path(cls._folder.name)
-        cls.base = hmann.read_vectors(BASE, 2000)
+        cls.base = hmann.read_vectors(BASE, cls.rows)
         cls.queries = hmann.read_vectors(QUERIES)
         cls.path = cls.folder / "sample.hmann"
         cls.report = hmann.build(cls.base, cls.path, progress=False)

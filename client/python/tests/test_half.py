@@ -17,7 +17,7 @@ class HalfTest(FolderCase):
         centers = random.standard_normal((20, 24))
         points = centers[random.integers(0, 20, 1540)] + 0.3 * random.standard_normal((1540, 24))
         cls.floats = points[:1500].astype(np.float32)
-        cls.asked = points[1500:].astype(np.float32)
+        cls.requested = points[1500:].astype(np.float32)
         cls.half = cls.folder / "half.hmann"
         hmann.build(cls.floats, cls.half, metric="cosine", dtype="f16", progress=False)
 
@@ -39,10 +39,10 @@ class HalfTest(FolderCase):
 
     def test_answers_are_near_those_of_floats(self):
         truth = hmann.exact_neighbors(
-            self.floats, self.asked, 10, metric="cosine", progress=False
+            self.floats, self.requested, 10, metric="cosine", progress=False
         )
         with hmann.open(self.half) as index:
-            found = index.search(self.asked, 10, ef_l1=100, ef_l0=200)
+            found = index.search(self.requested, 10, ef_l1=100, ef_l0=200)
         self.assertGreater(hmann.recall(found, truth), 0.97)
         np.testing.assert_allclose(found.distances[:, 0], truth.distances[:, 0], atol=1e-3)
 
@@ -53,14 +53,15 @@ class HalfTest(FolderCase):
             client.wait_ready("sample")
             served = client.open("sample")
             self.assertEqual((served.dtype, served.info()["dtype"]), (np.float16, "f16"))
-            for queries in (self.asked, self.asked.astype(np.float16), 1e20 * self.asked):
+            halves = self.requested.astype(np.float16)
+            for queries in (self.requested, halves, 1e20 * self.requested):
                 self.assert_same(served.search(queries, 5), local.search(queries, 5))
             self.assert_raises(
                 hmann.InvalidArgumentError, "24 x float16", served.search, np.ones(24, np.int8)
             )
-            expected = local.search(self.asked.astype(np.float16), 5)
+            expected = local.search(self.requested.astype(np.float16), 5)
         for name in ("asked.fbin", "asked.f16bin"):
-            hmann.write_vectors(self.folder / name, self.asked.astype(np.float16))
+            hmann.write_vectors(self.folder / name, self.requested.astype(np.float16))
             for command in (("search", self.half), ("query", "--server", server.address,
                                                     "--index", "sample")):  # fmt: skip
                 out = self.folder / "found.gt"
@@ -78,7 +79,7 @@ class HalfTest(FolderCase):
         np.testing.assert_array_equal(hmann.read_vectors(self.folder / "got.f16bin"), found)
 
     def test_it_is_tuned_planned_and_promoted(self):
-        hmann.write_vectors(self.folder / "learn.f16bin", self.asked)
+        hmann.write_vectors(self.folder / "learn.f16bin", self.requested)
         path = self.folder / "tuned.hmann"
         path.write_bytes(self.half.read_bytes())
         tuned = program_json(
@@ -87,7 +88,7 @@ class HalfTest(FolderCase):
         )
         self.assertEqual(len(tuned["tuned"]), 1)
         with hmann.open(path) as index:
-            answer = index.search(self.asked, 5, recall=0.9, details=True)
+            answer = index.search(self.requested, 5, recall=0.9, details=True)
             self.assertIsNotNone(answer.details["predicted"]["mean_us"])
             index.promote(promote=0.3, progress=False)
             self.assertEqual((index.dtype, index.info()["promote"]), (np.float16, 0.3))
@@ -104,9 +105,9 @@ class HalfTest(FolderCase):
         exact = [
             hmann.exact_neighbors(base, queries, 5, progress=False)
             for base, queries in (
-                (path, self.asked.astype(np.float16)),
-                (halves, self.asked.astype(np.float16).astype(np.float32)),
-                (halves.astype(np.float32), self.asked.astype(np.float16).astype(np.float32)),
+                (path, self.requested.astype(np.float16)),
+                (halves, self.requested.astype(np.float16).astype(np.float32)),
+                (halves.astype(np.float32), self.requested.astype(np.float16).astype(np.float32)),
             )
         ]
         self.assert_same(exact[1], exact[0])
@@ -129,7 +130,7 @@ class HalfTest(FolderCase):
         self.assert_raises(bad, "bf16", build, self.floats, dtype="bf16")
         self.assertFalse(out.exists())
         with hmann.open(self.half) as index:
-            for queries in (self.asked.astype(np.int8), self.asked[:, :20]):
+            for queries in (self.requested.astype(np.int8), self.requested[:, :20]):
                 self.assert_raises(bad, "24 x float16 as in the index", index.search, queries)
             self.assert_raises(bad, "float32, float16, uint8", index.search, [[0.5] * 24])
             self.assert_raises(bad, "zero vector", index.search, np.zeros(24, np.float16))

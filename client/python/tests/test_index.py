@@ -34,12 +34,12 @@ class BuildTest(FolderCase):
         self.assertGreater(self.report["peak_rss_bytes"], 0)
 
     def test_progress_tells_phases(self):
-        told = []
+        seen = []
         hmann.build(
-            self.base, self.folder / "told.hmann", progress=lambda *now: told.append(now)
+            self.base, self.folder / "told.hmann", progress=lambda *now: seen.append(now)
         )
-        self.assertEqual((told[-1][0], told[-1][3]), ("calibrate", "settings"))
-        for _, done, total, _ in told:  # total 0: nobody knows
+        self.assertEqual((seen[-1][0], seen[-1][3]), ("calibrate", "settings"))
+        for _, done, total, _ in seen:  # total 0: nobody knows
             self.assertTrue(total == 0 or done <= total)
 
     def test_what_progress_raises_ends_the_build_and_leaves_the_old_file(self):

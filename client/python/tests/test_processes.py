@@ -22,11 +22,11 @@ class InterruptTest(FolderCase):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt_at(self, phase):
-        def told(now, done, total, unit):
+        def reported(now, done, total, unit):
             if now.startswith(phase):
                 os.kill(os.getpid(), signal.SIGINT)
 
-        return told
+        return reported
 
     def test_a_build_is_interrupted_and_the_old_file_stays(self):
         before = self.path.read_bytes()

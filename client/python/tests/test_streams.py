@@ -31,27 +31,27 @@ class StreamTest(OpenedCase):
         self.assertEqual(list(self.index.search_stream([], 6)), [])
 
     def test_a_stream_asks_no_further_than_in_flight(self):
-        asked = 0
+        requested = 0
 
         def endless():
-            nonlocal asked
+            nonlocal requested
             while True:
-                asked += 1
-                yield self.queries[asked % len(self.queries)]
+                requested += 1
+                yield self.queries[requested % len(self.queries)]
 
         stream = self.index.search_stream(endless(), 5, in_flight=3)
         for taken in range(1, 51):
             next(stream)
-            self.assertLessEqual(asked, taken + 4)  # one more waits to be sent
+            self.assertLessEqual(requested, taken + 4)  # one more waits to be sent
         stream.close()
         threads = threading.active_count()
         for _ in range(100):
             if threading.active_count() < threads:
                 break
             time.sleep(0.01)
-        before = asked
+        before = requested
         self.assertEqual(next(self.index.search_stream(self.queries[:1], 5))[0], 0)
-        self.assertEqual(asked, before)
+        self.assertEqual(requested, before)
 
     def test_what_is_wrong_with_a_stream(self):
         bad = hmann.InvalidArgumentError

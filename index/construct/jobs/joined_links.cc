@@ -38,19 +38,21 @@ class ListLinker {
         loaded.Add(node);
         lists_.ForEach(node, [&](NodeId id) { loaded.Add(id); });
         const std::span<const NodeId> first = lists_.First(node);
-        for (const NodeId id : first.first(std::min<std::size_t>(first.size(), NodeLinker::kAsked)))
+        for (const NodeId id :
+             first.first(std::min<std::size_t>(first.size(), NodeLinker::kRequested)))
           asked_.Add(id);
       }
     });
     answers_.assign(std::size_t{asked_.Number()} * NodeLinker::kAnswered, kNoNode);
-    const std::vector<NodeId> asked = asked_.Nodes();
-    pool_.ParallelFor(asked.size(), kLinkedPerStep, [&](std::size_t begin, std::size_t end, int) {
-      for (std::size_t i = begin; i < end; ++i) {
-        const std::span<const NodeId> list = lists_.First(asked[i]);
-        std::copy(list.begin(), list.end(), answers_.data() + i * NodeLinker::kAnswered);
-        for (const NodeId id : list) loaded.Add(id);
-      }
-    });
+    const std::vector<NodeId> requested = asked_.Nodes();
+    pool_.ParallelFor(
+        requested.size(), kLinkedPerStep, [&](std::size_t begin, std::size_t end, int) {
+          for (std::size_t i = begin; i < end; ++i) {
+            const std::span<const NodeId> list = lists_.First(requested[i]);
+            std::copy(list.begin(), list.end(), answers_.data() + i * NodeLinker::kAnswered);
+            for (const NodeId id : list) loaded.Add(id);
+          }
+        });
     return answers_.size() * sizeof(NodeId);
   }
 
@@ -70,10 +72,10 @@ class ListLinker {
                                  int thread) {
     Scratch& own = scratch_[static_cast<std::size_t>(thread)];
     const NodeSubset& loaded = loader_.nodes();
-    const NodeLinker::Answers answers = [&](NodeId asked) {
-      if (loader_.has_all()) return lists_.First(asked);
+    const NodeLinker::Answers answers = [&](NodeId requested) {
+      if (loader_.has_all()) return lists_.First(requested);
       const NodeId* list =
-          answers_.data() + std::size_t{asked_.Local(nodes[asked])} * NodeLinker::kAnswered;
+          answers_.data() + std::size_t{asked_.Local(nodes[requested])} * NodeLinker::kAnswered;
       return std::span(list, CountLinks(list, NodeLinker::kAnswered));
     };
     const NodeId local = loaded.Local(node);

@@ -8,7 +8,7 @@
 
 namespace hmann {
 NodeLinker::NodeLinker(std::uint32_t length, float alpha) : length_(length), alpha_(alpha) {
-  batch_.Reserve(std::size_t{kAsked} * kAnswered);
+  batch_.Reserve(std::size_t{kRequested} * kAnswered);
 }
 
 std::span<const NodeId> NodeLinker::Choose(NodeId node, std::vector<Candidate>& candidates,
@@ -25,7 +25,7 @@ void NodeLinker::AskNeighbors(NodeId node, std::vector<Candidate>& candidates,
   met_.Insert(node);
   for (const Candidate& candidate : candidates) met_.Insert(candidate.id);
   batch_.size = 0;
-  for (std::uint32_t i = 0; i < std::min(kAsked, length_); ++i) {
+  for (std::uint32_t i = 0; i < std::min(kRequested, length_); ++i) {
     for (const NodeId id : answers(candidates[i].id)) {
       if (!met_.Insert(id)) continue;
       PrefetchLines(view.Row(id), PrefetchBytes(*view.kernels));

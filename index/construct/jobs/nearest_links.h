@@ -15,8 +15,8 @@ namespace hmann {
 class NodeLinker {
  public:
   // Measured on one million SIFT vectors (doc/paper.md, 12.h); a guess for other data.
-  static constexpr std::uint32_t kAsked = 12;     ///< nearest neighbors whose lists are read
-  static constexpr std::uint32_t kAnswered = 12;  ///< nearest entries read of each list
+  static constexpr std::uint32_t kRequested = 12;  ///< nearest neighbors whose lists are read
+  static constexpr std::uint32_t kAnswered = 12;   ///< nearest entries read of each list
 
   /// The entries read of lists that hold `length`.
   static constexpr std::uint32_t AnsweredOf(std::uint32_t length) {

@@ -89,6 +89,11 @@ absl::Status WorkFolder::Lock() {
 
 absl::StatusOr<std::string> WorkFolder::IdentityOf(const std::string& path) {
   const std::string manifest = absl::StrCat(path, "/", kManifest);
+  if (std::error_code error; !fs::exists(manifest, error)) {
+    return NotFound(path,
+                    ": no build is under way in this work folder: it has not begun, or it has "
+                    "finished and removed its files (--keep-work keeps them)");
+  }
   HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(manifest, 1 << 20));
   const auto found = nlohmann::ordered_json::parse(text, nullptr, false);
   const auto at = [&](const char* key) {

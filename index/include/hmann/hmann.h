@@ -95,6 +95,10 @@ class Index {
   /// (NOT_FOUND: neither tuned nor calibrated; FAILED_PRECONDITION: stale) and of
   /// TunedTable::Choose (OUT_OF_RANGE).
   absl::StatusOr<ResolvedSearch> Resolve(const SearchParams& options) const;
+  /// Reads the tuned table next to the file again, which `hmann tune` may have written
+  /// since Open. Searches that have begun keep their parameters. Errors: those of
+  /// ReadTunedTable; the table that was read before stays in force.
+  absl::Status ReadTuned() const;
   /// Calls visit(ids, labels) with the internal ids and labels of all vectors, in
   /// batches. Labels that are row numbers come from their order in the file. Other labels
   /// are read from L0, once from end to end. Errors: DATA_LOSS.
@@ -120,7 +124,7 @@ class Index {
   /// Reads the data mapped in place once, on all cores, so that the first queries take no
   /// page faults. Skips data larger than the memory that this process may still use,
   /// unless `asked`: its first pages would be evicted before the last ones are read.
-  void Warm(bool asked = false) const;
+  void Warm(bool requested = false) const;
   /// Bytes of sections that are read in place (mapped, nvme) and that Open therefore did
   /// not compare with their checksums.
   std::uint64_t bytes_in_place() const;

@@ -50,7 +50,7 @@ struct ParamInfo {
   std::span<const std::string_view> words = {};
 
   /// The value that the user set.
-  std::optional<double> (*asked)(const SearchParams&) = nullptr;
+  std::optional<double> (*requested)(const SearchParams&) = nullptr;
   void (*ask)(SearchParams&, double) = nullptr;
   /// Absent: the parameter is disabled.
   std::optional<double> (*running)(const ResolvedParams&) = nullptr;

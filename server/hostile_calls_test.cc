@@ -1,0 +1,220 @@
+// Calls that other clients and proxies really send, and that once ended in the wrong way:
+// compressed, with a far deadline, with too much metadata, too large, with a name of many
+// bytes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/testing/temp_folder.h"
+#include "google/rpc/status.pb.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "hmann/tuned_table.h"
+#include "hmann/v1/search.grpc.pb.h"
+#include "httplib.h"
+#include "server/testing/fixture.h"
+
+namespace hmann::server {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+v1::SearchRequest FirstSample() {
+  v1::SearchRequest request;
+  request.set_index("sift");
+  const auto query = SampleQueries(0, 1);
+  request.mutable_query()->set_raw(query.data(), query.size());
+  request.mutable_options()->set_k(10);
+  return request;
+}
+
+class HostileCallTest : public testing::Test {
+ protected:
+  HostileCallTest() : served_(Options()), stub_(v1::Search::NewStub(Channel())) {}
+
+  static ServerOptions Options() {
+    ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
+    options.http = "127.0.0.1:0";
+    options.connections.min_ping = 10ms;
+    return options;
+  }
+  std::shared_ptr<grpc::Channel> Channel() { return ChannelTo(served_.server->address()); }
+  grpc::Status Search(grpc::ClientContext& context, const v1::SearchRequest& request) {
+    v1::SearchResponse response;
+    return stub_->Search(&context, request, &response);
+  }
+  grpc::Status Search() {
+    grpc::ClientContext context;
+    return Search(context, FirstSample());
+  }
+  std::string Metrics() {
+    return httplib::Client(absl::StrCat("http://", served_.server->http_address()))
+        .Get("/metrics")
+        ->body;
+  }
+
+  Served served_;
+  const std::unique_ptr<v1::Search::Stub> stub_;
+};
+
+TEST_F(HostileCallTest, ACompressedMessageIsRefusedBeforeItIsInflated) {
+  for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    grpc::ClientContext context, of_get, of_list;
+    for (grpc::ClientContext* one : {&context, &of_get, &of_list})
+      one->set_compression_algorithm(algorithm);
+    v1::SearchRequest request = FirstSample();
+    request.mutable_query()->set_raw(std::string(1 << 20, '\0'));
+    EXPECT_EQ(Search(context, request).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+    v1::GetRequest labels;
+    labels.set_index("sift");
+    for (int i = 0; i < 1000; ++i) labels.add_labels(0);
+    v1::GetResponse vectors;
+    EXPECT_EQ(stub_->Get(&of_get, labels, &vectors).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  }
+  EXPECT_TRUE(Search().ok());
+}
+
+TEST_F(HostileCallTest, ADeadlineInTheYear9999IsFarAway) {
+  grpc::ClientContext context;
+  context.set_deadline(gpr_timespec{253370764800, 0, GPR_CLOCK_REALTIME});
+  EXPECT_TRUE(Search(context, FirstSample()).ok());
+  grpc::ClientContext of_stream;
+  of_stream.set_deadline(gpr_timespec{253370764800, 0, GPR_CLOCK_REALTIME});
+  const auto stream = stub_->SearchStream(&of_stream);
+  v1::SearchStreamRequest message;
+  *message.mutable_search() = FirstSample();
+  ASSERT_TRUE(stream->Write(message));
+  v1::SearchStreamResponse answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  EXPECT_TRUE(answer.has_answer()) << answer.ShortDebugString();
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(HostileCallTest, TooMuchMetadataFailsItsOwnCallOnly) {
+  grpc::ClientContext of_stream;
+  const auto stream = stub_->SearchStream(&of_stream);
+  v1::SearchStreamRequest message;
+  *message.mutable_search() = FirstSample();
+  v1::SearchStreamResponse answer;
+  ASSERT_TRUE(stream->Write(message) && stream->Read(&answer));
+  for (const std::size_t bytes : {17 << 10, 100 << 10}) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-trace", std::string(bytes, 'x'));
+    const grpc::Status status = Search(context, FirstSample());
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("metadata"));
+    EXPECT_TRUE(stream->Write(message) && stream->Read(&answer)) << "another call";
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(HostileCallTest, ARequestThatIsTooLargeByMistakeIsAnsweredAndBarsNobody) {
+  for (int i = 0; i < 3; ++i) {
+    v1::SearchRequest request = FirstSample();
+    request.mutable_query()->set_raw(std::string((i + 1) * (6 << 20), '\1'));
+    grpc::ClientContext context;
+    const grpc::Status status = Search(context, request);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    EXPECT_TRUE(Search().ok()) << "the same connection";
+  }
+  EXPECT_THAT(Metrics(), HasSubstr("hmann_connections_refused_total{reason=\"half_sent\"} 0"));
+}
+
+TEST_F(HostileCallTest, ANameIsCutBetweenCharacters) {
+  for (const char* character : {"é", "€", "𝄞", "x"}) {
+    std::string name = "a";
+    for (int i = 0; i < 4000; ++i) name += character;
+    v1::SearchRequest request = FirstSample();
+    request.set_index(name);
+    grpc::ClientContext context;
+    const grpc::Status status = Search(context, request);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+    google::rpc::Status details;
+    EXPECT_TRUE(details.ParseFromString(status.error_details()));
+    EXPECT_EQ(details.details_size(), 1);
+    EXPECT_EQ(details.message(), status.error_message());
+    EXPECT_LT(status.error_message().size(), 200u);
+  }
+}
+
+TEST_F(HostileCallTest, PingsWithoutACallAreNoAbuse) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 50);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  const auto channel = grpc::CreateCustomChannel(served_.server->address(),
+                                                 grpc::InsecureChannelCredentials(), arguments);
+  ASSERT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() + 5s));
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(50ms);
+    ASSERT_EQ(channel->GetState(false), GRPC_CHANNEL_READY) << i;
+  }
+}
+
+TEST_F(HostileCallTest, EveryMethodAndEveryFailureIsCountedByIndex) {
+  v1::SearchRequest request = FirstSample();
+  request.mutable_options()->set_k(1 << 20);
+  grpc::ClientContext bad, describe, list;
+  EXPECT_EQ(Search(bad, request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  v1::DescribeRequest of;
+  of.set_index("sift");
+  v1::DescribeResponse described;
+  EXPECT_TRUE(stub_->Describe(&describe, of, &described).ok());
+  v1::ListResponse listed;
+  EXPECT_TRUE(stub_->List(&list, {}, &listed).ok());
+  const std::string text = Metrics();
+  for (const char* line :
+       {R"(hmann_failed_requests_total{code="INVALID_ARGUMENT",index="sift",method="Search",)",
+        R"(hmann_request_seconds_count{index="sift",method="Describe"} 1)",
+        R"(hmann_request_seconds_count{index="",method="List"} 1)"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
+/// A table that is tuned for k = 10.
+void WriteTable(const std::string& index) {
+  TunedSetting setting;
+  setting.params.k = 10;
+  setting.params.ef_l1 = 4;
+  setting.params.ef_l0 = 80;
+  setting.recall = 0.99;
+  setting.recall_low = 0.98;
+  setting.mean_us = 80;
+  TunedTable table{.content_hash = ReadInfo(index)->content_hash, .entries = {}};
+  table.Put({.placement = {"dram", "mapped", "none"},
+             .k = 10,
+             .queries = 100,
+             .origin = "test",
+             .cpu = "",
+             .simd = "",
+             .settings = {setting}});
+  ASSERT_TRUE(WriteTunedTable(index, table).ok());
+}
+
+TEST(TunedWhileServedTest, ANewTableIsReadWithoutARestartAndABadOneIsNot) {
+  const TempFolder folder;
+  const std::string path = folder / "index.hmann";
+  std::filesystem::copy_file(SampleIndex(), path);
+  Served served(LoopbackOptions({{"sift", path}}));
+  const auto search = [&] {
+    return served.client
+        ->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 10, .latency = 1ms})
+        .status();
+  };
+  EXPECT_EQ(Reason(search()), "NOT_TUNED");
+  WriteTable(path);
+  while (!search().ok()) std::this_thread::sleep_for(20ms);  // or the test runs out of time
+  folder.Write("index.hmann.tuned", "{");
+  served.server->Reload();
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(search(), absl::OkStatus()) << "the table that was read before";
+}
+
+}  // namespace
+}  // namespace hmann::server
