@@ -292,7 +292,7 @@ TEST(HttpPortTest, SilentClientsMakeRoom) {
     EXPECT_FALSE(silent.back().HasEnded());
   }
   EXPECT_TRUE(silent.back().HasEnded());
-  EXPECT_EQ(OpenDescriptors(), before + kSilent);
+  EXPECT_LE(OpenDescriptors(), before + kSilent + kOthers);
 }
 
 TEST(HttpPortTest, SilentClientsEnd) {

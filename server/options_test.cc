@@ -41,6 +41,17 @@ TEST(OptionsTest, KnowsLoopback) {
     EXPECT_FALSE(IsLoopback("--listen", bad).ok()) << bad;
 }
 
+TEST(OptionsTest, AnAddressIsNamedByItsOptionAndReadAsPeopleWriteIt) {
+  EXPECT_TRUE(*IsLoopback("--listen", "LOCALHOST:0"));
+  EXPECT_THAT(std::string(IsLoopback("--listen", "::1:0").status().message()),
+              HasSubstr("expected [::1]:0"));
+  ServerOptions options = Good();
+  for (const char* bad : {":9100", "9100", "unix:/run/http", "localhost:x"}) {
+    options.http = bad;
+    ExpectInvalid(options, "--http");
+  }
+}
+
 TEST(OptionsTest, BeyondLoopbackOnlyWithInsecure) {
   ServerOptions options = Good();
   options.listen = "0.0.0.0:0";

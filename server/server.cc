@@ -307,28 +307,31 @@ void Server::BeginDrain() {
 }
 
 /// gRPC cuts off calls that arrive during its shutdown, and clients see CANCELLED, as if
-/// they had cancelled. So the server refuses such calls first.
+/// they had cancelled. So the server refuses calls first, and closes each connection at a
+/// moment when it has none. Calls on it are then UNAVAILABLE, which clients understand.
+/// Returns when all are closed and nothing was refused for a moment, after `most` at the
+/// latest.
 void Server::RefuseUntilQuiet(std::chrono::nanoseconds most) {
-  constexpr std::chrono::milliseconds kQuiet(50);
+  constexpr std::chrono::milliseconds kOften(1), kQuiet(50);
   service_->Stop();
   const auto end = std::chrono::steady_clock::now() + most;
-  for (std::uint64_t before = 0, now = 1;
-       before != now && std::chrono::steady_clock::now() < end;) {
-    before = service_->refused();
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kQuiet, most));
-    now = service_->refused();
+  auto quiet_from = std::chrono::steady_clock::now();
+  for (std::uint64_t before = service_->refused(); std::chrono::steady_clock::now() < end;) {
+    const std::size_t left = guard_ == nullptr ? 0 : guard_->CloseIdle();
+    const std::uint64_t now = service_->refused();
+    if (std::exchange(before, now) != now || left > 0)
+      quiet_from = std::chrono::steady_clock::now();
+    if (std::chrono::steady_clock::now() - quiet_from >=
+        std::min<std::chrono::nanoseconds>(kQuiet, most))
+      return;
+    std::this_thread::sleep_for(kOften);
   }
 }
 
 void Server::Shutdown(std::chrono::nanoseconds grace) {
   stop_.store(true);
-  if (service_ != nullptr) RefuseUntilQuiet(grace / 2);
-  // gRPC ends calls that arrive from now on as CANCELLED, which no client takes for a
-  // server that stopped. Without their connection they are UNAVAILABLE.
-  const auto end = std::chrono::steady_clock::now() + grace / 2;
-  while (guard_ != nullptr && guard_->CloseIdle() > 0 && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace / 2);
+  if (service_ != nullptr) RefuseUntilQuiet(grace * 3 / 4);
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace / 4);
   if (loader_.joinable()) loader_.join();
   if (watcher_.joinable()) watcher_.join();
   if (scrubber_ != nullptr) scrubber_->Stop();

@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/testing/temp_folder.h"
@@ -49,6 +52,57 @@ TEST(UnixSocketTest, AnswersAndIsGoneWithItsServer) {
     EXPECT_FALSE(std::filesystem::exists(path));
     EXPECT_EQ(Search(served), absl::OkStatus()) << "on the connection that there is";
   }
+}
+
+TEST(UnixSocketTest, HasTheRightsThatAreGivenWhateverTheUmask) {
+  const TempFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/socket");
+  const mode_t before = umask(0077);
+  for (const int mode : {0666, 0660, 0600}) {
+    ServerOptions options = At(path);
+    options.socket_mode = mode;
+    const auto server = Server::Start(options);
+    struct stat found {};
+    ASSERT_EQ(stat(path.c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 0777, static_cast<mode_t>(mode));
+  }
+  umask(before);
+}
+
+TEST(UnixSocketTest, AServerThatStopsLeavesTheSocketOfTheNext) {
+  const TempFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/socket");
+  auto old = *Server::Start(At(path));
+  std::filesystem::remove(path);  // by a supervisor, say
+  Served next(At(path));
+  old.reset();
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(Search(next), absl::OkStatus());
+}
+
+TEST(UnixSocketTest, ServersThatStartAtTheSameMomentTakeTurns) {
+  const TempFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/socket");
+  SampleIndex();
+  for (int round = 0; round < 10; ++round) {
+    LeaveSocket(path);
+    std::vector<absl::StatusOr<std::unique_ptr<Server>>> servers(3);
+    std::vector<std::thread> starters;
+    for (auto& server : servers)
+      starters.emplace_back([&path, own = &server] { *own = Server::Start(At(path)); });
+    for (std::thread& starter : starters) starter.join();
+    int running = 0;
+    for (const auto& server : servers) running += server.ok() ? 1 : 0;
+    EXPECT_EQ(running, 1);
+    servers.clear();
+    EXPECT_FALSE(std::filesystem::exists(path));
+  }
+}
+
+TEST(UnixSocketTest, ANameWithoutAFileIsRefused) {
+  EXPECT_THAT(std::string(Server::Start(At("@name")).status().message()),
+              HasSubstr("no permissions"));
+  EXPECT_FALSE(std::filesystem::exists("@name"));
 }
 
 TEST(UnixSocketTest, TakesThePlaceOfOneThatWasKilledAndOfNobodyElse) {

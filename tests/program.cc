@@ -35,7 +35,8 @@ fs::path FreshFolder(const std::string& name) {
                          const char* err) {
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   ::dup2(::open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
-  ::dup2(::open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+  const int err_to = ::open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::dup2(options.stderr_to >= 0 ? options.stderr_to : err_to, STDERR_FILENO);
   ::signal(SIGINT, SIG_DFL);
   if (options.most_file_bytes.has_value()) {
     const rlimit limit = {*options.most_file_bytes, *options.most_file_bytes};

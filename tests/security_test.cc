@@ -156,6 +156,58 @@ TEST_F(SecurityTest, ACertificateIsReplacedUnderLoad) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST_F(SecurityTest, AFileThatIsNoCertificateChangesNothingAndIsTold) {
+  const Signed live = Sign("held", "ours"), next = Sign("next", "ours"),
+               old = Sign("old", "ours", "IP:127.0.0.1", "-1");
+  const client::ConnectOptions ours{.ca_file = Authority("ours")};
+  std::vector<std::string> flags = Tls(live);
+  flags.insert(flags.end(), {"--drain", "50ms"});
+  ServerProgram server(Index(), flags);
+  ASSERT_EQ(FirstSearch(server.address(), ours), absl::OkStatus());
+  const std::string good = ReadFile(live.certificate);
+  // A certificate without its key yet, none, half of one, nothing, an expired pair.
+  for (const std::string& content : std::vector<std::string>{ReadFile(next.certificate), "garbage",
+                                                             good.substr(0, good.size() / 2), ""}) {
+    WriteFile(live.certificate, content);
+    std::this_thread::sleep_for(2200ms);
+    EXPECT_EQ(Search(server.address(), ours), absl::OkStatus()) << content;
+  }
+  std::filesystem::remove(live.certificate);
+  std::this_thread::sleep_for(2200ms);
+  EXPECT_EQ(Search(server.address(), ours), absl::OkStatus()) << "a file that is gone";
+  WriteFile(live.key, ReadFile(old.key));
+  WriteFile(live.certificate, ReadFile(old.certificate));
+  std::this_thread::sleep_for(2200ms);
+  EXPECT_EQ(Search(server.address(), ours), absl::OkStatus()) << "an expired pair";
+  EXPECT_EQ(Search(server.address(), {.ca_file = Authority("foreign")}).code(),
+            absl::StatusCode::kUnavailable);
+  server.program().Signal(SIGTERM);
+  const std::string log = server.program().Wait().err;
+  for (const char* words : {"is not the key of", "expected a certificate in PEM", "No such file",
+                            "has expired", "handshakes failed"})
+    EXPECT_THAT(log, HasSubstr(words));
+}
+
+TEST_F(SecurityTest, AStreamEndsWhenItsTokenIsRevoked) {
+  const std::string file = *folder_ / "tokens_of_stream";
+  WriteFile(file, absl::StrCat(HashOf("streams"), " read\n"));
+  WriteFile(*folder_ / "token", "streams");
+  ServerProgram server(Index(), {"--tokens", file});
+  auto client = client::Client::Connect(server.address(), {.token_file = *folder_ / "token"});
+  ASSERT_TRUE(client->WaitReady("sample", {.deadline = 60s}).ok());
+  auto stream = client->OpenStream("sample", {}, {.deadline = 60s});
+  const auto ask = [&] {
+    const absl::Status sent = stream.Send(0, client::Vectors::Raw(FirstQuery()));
+    const absl::Status received = stream.Receive().status();
+    return received.ok() ? sent : received;
+  };
+  ASSERT_EQ(ask(), absl::OkStatus());
+  WriteFile(file, absl::StrCat(std::string(64, '0'), " read\n"));
+  absl::Status status;
+  while ((status = ask()).ok()) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated) << status;
+}
+
 TEST_F(SecurityTest, TokensSayWhoMayCall) {
   const std::string file = *folder_ / "tokens";
   WriteFile(file, absl::StrCat(HashOf("one-of-ours"), " read\n"));

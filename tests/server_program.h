@@ -25,13 +25,12 @@ inline constexpr char kQueries[] = "datasets/sample/query.u8bin";
 class ServerProgram {
  public:
   ServerProgram(const std::string& index, const std::vector<std::string>& more,
-                const std::string& program = HmannProgram())
+                const std::string& program = HmannProgram(), RunOptions options = {})
       : folder_("serve_program") {
     std::vector<std::string> command = {
         program,    "serve",       "--index", absl::StrCat("sample=", index),
         "--listen", "127.0.0.1:0", "--json"};
     command.insert(command.end(), more.begin(), more.end());
-    RunOptions options;
     options.stdout_to = folder_ / "stdout";
     program_ = std::make_unique<Program>(command, options);
     std::string line;

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -112,20 +114,24 @@ class Signals {
 class Log {
  public:
   explicit Log(const std::string& level)
-      : pool_(std::make_shared<spdlog::details::thread_pool>(kLines, 1)),
-        sink_(std::make_shared<spdlog::sinks::stderr_color_sink_mt>()) {
+      : pool_(std::make_shared<spdlog::details::thread_pool>(kLines, 1)), plain_(MakeLogger()) {
+    plain_->set_pattern("%v");  // later it would wait for a line that is being written
     // A reader that went away, and a limit on the size of a file, are errors of a write.
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    spdlog::set_default_logger(Make("hmann"));
+    spdlog::set_default_logger(MakeLogger());
     spdlog::set_level(spdlog::level::from_str(level));
     server::SetDroppedLines([pool = std::weak_ptr(pool_)] {
       const auto held = pool.lock();
       return held == nullptr ? std::uint64_t{0} : std::uint64_t{held->overrun_counter()};
     });
   }
-  /// Waits a moment until all is written, and not for a reader that does not read.
-  ~Log() {
+  ~Log() { Close(); }
+
+  /// Waits a moment until all is written. False: the reader does not read, and whoever
+  /// writes to stderr now, if only at exit, waits for it.
+  bool Close() {
+    if (pool_ == nullptr) return true;
     server::SetDroppedLines(nullptr);
     spdlog::set_level(spdlog::level::off);
     const auto written = std::make_shared<std::promise<void>>();
@@ -134,26 +140,23 @@ class Log {
       pool.reset();
       written->set_value();
     }).detach();
-    done.wait_for(std::chrono::milliseconds(300));
+    return done.wait_for(std::chrono::milliseconds(300)) == std::future_status::ready;
   }
 
   /// Writes a line without time and level.
-  void Line(const std::string& text) {
-    const std::shared_ptr<spdlog::logger> plain = Make("plain");
-    plain->set_pattern("%v");
-    plain->info(text);
-  }
+  void Line(const std::string& text) { plain_->info(text); }
 
  private:
   static constexpr std::size_t kLines = 8192;
 
-  std::shared_ptr<spdlog::logger> Make(const char* name) {
-    return std::make_shared<spdlog::async_logger>(name, sink_, pool_,
-                                                  spdlog::async_overflow_policy::overrun_oldest);
+  std::shared_ptr<spdlog::logger> MakeLogger() {
+    return std::make_shared<spdlog::async_logger>(
+        "hmann", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(), pool_,
+        spdlog::async_overflow_policy::overrun_oldest);
   }
 
   std::shared_ptr<spdlog::details::thread_pool> pool_;
-  const spdlog::sink_ptr sink_;
+  const std::shared_ptr<spdlog::logger> plain_;
 };
 
 /// Waits for a signal to stop, or until it is known that no index can be served.
@@ -210,26 +213,24 @@ void RaiseDescriptorLimit() {
 }
 
 absl::Status Serve(const ServeFlags& flags) {
-  auto log = std::make_unique<Log>(flags.log_level);
+  Log log(flags.log_level);
   RaiseDescriptorLimit();
   HMANN_ASSIGN_OR_RETURN(std::shared_ptr<server::Server> server,
                          server::Server::Start(flags.server));
   // Until here a signal ends the process as usual: a file may lie on storage that hangs.
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
-  log->Line("listening on " + server->address());
+  log.Line("listening on " + server->address());
   const std::string http = server->http_address();
-  if (!http.empty()) log->Line("metrics on http://" + http + "/metrics");
+  if (!http.empty()) log.Line("metrics on http://" + http + "/metrics");
   if (flags.json) {
     nlohmann::ordered_json json = {{"listening", server->address()}, {"port", server->port()}};
     if (!http.empty()) json["http"] = http;
     HMANN_RETURN_IF_ERROR(PrintJson(json));
   }
   HMANN_RETURN_IF_ERROR(WaitForEnd(*server, *signals));
-  if (Drain(server, *signals, flags.drain)) {
-    server.reset();
-    return absl::OkStatus();
-  }
-  log.reset();
+  const bool ended = Drain(server, *signals, flags.drain);
+  if (ended) server.reset();
+  if (log.Close() && ended) return absl::OkStatus();
   std::fflush(stdout);
   std::_Exit(0);
 }
@@ -238,11 +239,20 @@ std::string CheckIndex(const std::string& text) {
   return std::string(server::IndexSpec::Parse(text).status().message());
 }
 
-std::string CheckOctal(const std::string& text) {
-  const bool octal = !text.empty() && text.size() <= 4 &&
-                     text.find_first_not_of("01234567") == std::string::npos &&
-                     std::strtol(text.c_str(), nullptr, 8) <= 0777;
-  return octal ? "" : "expected rights in octal, for example 660, found '" + text + "'";
+/// The rights in `text`, octal; nothing if it has another form.
+std::optional<int> Rights(const std::string& text) {
+  constexpr int kMost = 0777, kOctal = 8;
+  int rights = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, rights, kOctal);
+  if (error != std::errc() || at != end || rights < 0 || rights > kMost) return std::nullopt;
+  return rights;
+}
+
+std::string CheckRights(const std::string& text) {
+  return Rights(text).has_value()
+             ? ""
+             : "expected rights in octal, for example 660, found '" + text + "'";
 }
 
 /// Declares the options that control access.
@@ -270,12 +280,10 @@ CommandAction SetupServe(CLI::App& app) {
       ->capture_default_str();
   app.add_option_function<std::string>(
          "--socket-mode",
-         [flags](const std::string& octal) {
-           flags->server.socket_mode = static_cast<int>(std::strtol(octal.c_str(), nullptr, 8));
-         },
+         [flags](const std::string& text) { flags->server.socket_mode = *Rights(text); },
          "rights of the socket of unix:PATH, octal, whatever the umask; 660: owner and group "
          "(default: 666, the rights of its folder decide)")
-      ->check(CheckOctal);
+      ->check(CheckRights);
   app.add_option("--http", flags->server.http,
                  "HOST:PORT for /metrics (Prometheus), /livez and /readyz (default: none)");
   AddOpenFlags(app, &flags->server.open);

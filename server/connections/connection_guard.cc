@@ -169,17 +169,15 @@ bool ConnectionGuard::IsTrusted(const std::string& peer, Clock::time_point now) 
 
 std::size_t ConnectionGuard::CloseIdle() {
   const std::lock_guard lock(mutex_);
-  std::size_t busy = 0;
+  std::size_t left = 0;
   for (auto& [descriptor, connection] : connections_) {
-    if (connection.shut || connection.socket == 0 || Gone(descriptor, connection)) continue;
-    if (StreamsOf(connection.socket).open() > 0) {
-      ++busy;
-    } else {
-      shutdown(descriptor, SHUT_RD);
-      connection.shut = true;
-    }
+    if (connection.socket == 0 || Gone(descriptor, connection)) continue;
+    ++left;
+    if (connection.shut || StreamsOf(connection.socket).open() > 0) continue;
+    shutdown(descriptor, SHUT_RDWR);  // what was sent still arrives
+    connection.shut = true;
   }
-  return busy;
+  return left;
 }
 
 bool ConnectionGuard::Gone(int descriptor, const Connection& connection) const {

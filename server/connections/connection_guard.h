@@ -55,9 +55,9 @@ class ConnectionGuard {
   /// Returns to the system the memory that shut-down connections left behind. It may take
   /// a tenth of a second.
   void Trim();
-  /// At the end of the server: closes the receiving side of the connections that have no
+  /// At the end of the server: shuts down the connections that have no
   /// open call, so that their clients find no server instead of a cancelled call. Returns
-  /// the number of connections with open calls.
+  /// the number of connections that gRPC has not closed yet.
   std::size_t CloseIdle();
   /// Connections that still wait. The caller closes them at the end, when nothing takes
   /// connections any more.
