@@ -128,8 +128,8 @@ class Log {
   }
   ~Log() { Close(); }
 
-  /// Waits a moment until all is written. False: the reader does not read, and each thread
-  /// that writes to stderr now, if only at exit, waits for it.
+  /// Waits a moment until all is written. False: the reader does not read, and each
+  /// thread that writes to stderr now, if only at exit, waits for it.
   bool Close() {
     if (pool_ == nullptr) return true;
     server::SetDroppedLines(nullptr);

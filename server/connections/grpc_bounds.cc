@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kKeepaliveTimeout(20);
 constexpr int kMostRead = 8 << 10;
 /// Headers beyond gRPC's limit end all calls of their connection. So gRPC's limit is far
 /// above kMostHeaders (service.cc), beyond which a call is refused alone.
-constexpr int kMostHeadersOfConnection = 1 << 20;
+constexpr int kMostHeadersOfConnection = 64 << 10;
 /// The set with one member: no compression. gRPC inflates a message before it checks its
 /// size and before our code sees the call: 4 MB on the wire become 4 GB in memory.
 constexpr int kNoCompression = 1;
