@@ -138,7 +138,7 @@ absl::Status Acceptor::OpenUnix(const std::string& path, int mode) {
   if (bind(listener, to, sizeof(address)) != 0) return absl::ErrnoToStatus(errno, "bind");
   path_ = path;
   if (stat(path.c_str(), &found) == 0) inode_ = found.st_ino;
-  // bind(2) applies the umask. Nobody can connect before listen(2).
+  // bind(2) applies the umask. No client can connect before listen(2).
   if (chmod(path.c_str(), static_cast<mode_t>(mode)) != 0)
     return absl::ErrnoToStatus(errno, "chmod");
   if (::listen(listener, kBacklog) != 0) return absl::ErrnoToStatus(errno, "listen");

@@ -36,9 +36,6 @@ constexpr std::chrono::seconds kTrims(5);
 constexpr std::chrono::milliseconds kBarred(250), kShortEnding(500);
 constexpr std::chrono::seconds kMostEnding(5), kTrust(60);
 constexpr std::size_t kMostTrusted = 4096;
-/// A message may be too large by mistake. Up to this size gRPC reads it and answers
-/// RESOURCE_EXHAUSTED; a connection that sends more is shut down.
-constexpr std::uint64_t kHonestBytes = 16 << 20;
 /// Bytes that a connection may send ahead of what is read: while new and from a barred
 /// peer, while new, and after its first check. These are guesses from floods on one
 /// machine.
@@ -387,9 +384,7 @@ bool ConnectionGuard::HalfSent(Connection& connection, const StreamCounts& now, 
 /// checks the length of a message only when all of it is there.)
 bool ConnectionGuard::TooLong(const Connection& connection, std::uint64_t open) const {
   // Frames and TLS take less than the extra eighth.
-  // Headers that do not end cost gRPC many times their size, and open no call.
-  const std::uint64_t most =
-      open == 0 ? limits_.request_bytes : std::max(limits_.request_bytes * open, kHonestBytes);
+  const std::uint64_t most = limits_.request_bytes * std::max<std::uint64_t>(open, 1);
   return connection.bytes - connection.bytes_then > most + most / 8;
 }
 

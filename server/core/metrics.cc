@@ -207,7 +207,7 @@ std::string Metrics::Text(const SearchPool& pool, const ProcessFacts& facts) {
   const auto follow = [&](const char* name, const char* help, std::uint64_t now) {
     Follow(prometheus::BuildCounter().Name(name).Help(help).Register(*families_).Add({}), now);
   };
-  follow("hmann_log_lines_dropped_total", "Log lines that nobody read in time",
+  follow("hmann_log_lines_dropped_total", "Log lines that were not read in time",
          facts.dropped_log_lines);
   follow("hmann_reload_failures_total", "Changed files that were not accepted: tokens, TLS, tuned",
          facts.failed_reloads);
