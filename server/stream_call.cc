@@ -149,7 +149,7 @@ absl::Status StreamCall::Parse(Asked* requested) {
     options_ = nullptr;
     HMANN_ASSIGN_OR_RETURN(RequestParams options,
                            ReadParams(wire_options_, requested->index, serving_.limits));
-    options_ = std::make_shared<const RequestParams>(std::move(options));
+    options_ = std::make_shared<const RequestParams>(options);
     generation_ = generation;
   }
   requested->options = options_;
