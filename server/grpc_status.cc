@@ -52,6 +52,16 @@ grpc::Status ToGrpc(const absl::Status& status) {
                       wire.details().empty() ? std::string() : wire.SerializeAsString());
 }
 
+void TellWhenToRetry(const absl::Status& status, grpc::CallbackServerContext* context) {
+  std::int64_t ns = 0;
+  const auto delay = status.GetPayload(kRetryNs);
+  if (delay.has_value() && absl::SimpleAtoi(std::string(*delay), &ns)) {
+    context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat((ns + 999999) / 1000000));
+  } else if (absl::IsResourceExhausted(status)) {
+    context->AddTrailingMetadata("grpc-retry-pushback-ms", "-1");
+  }
+}
+
 std::chrono::system_clock::time_point CallDeadline(const grpc::CallbackServerContext& context) {
   constexpr auto kFarthest = std::chrono::hours(24 * 365);
   const gpr_timespec deadline = context.raw_deadline();

@@ -81,11 +81,12 @@ struct HeldServer {
         pool(1, {.queue = 10, .bytes = 1 << 20}),
         metrics(registry),
         replies(1 << 20, 10s),
-        service(&registry, &pool, RequestLimits(), 4 << 20, 10s, &metrics, &replies) {
+        service(&registry, &pool, RequestLimits(), 4 << 20, 10s, &metrics, &replies, &unread) {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&service);
+    builder.RegisterCallbackGenericService(&service);
     server = builder.BuildAndStart();
     address = absl::StrCat("127.0.0.1:", port);
   }
@@ -95,6 +96,7 @@ struct HeldServer {
   SearchPool pool;
   Metrics metrics;
   ReplyWatch replies;
+  UnreadRequests unread;
   SearchService service;
   std::unique_ptr<grpc::Server> server;
   std::string address;

@@ -11,6 +11,7 @@
 #include "google/rpc/status.pb.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "hmann/tuned_table.h"
 #include "hmann/v1/search.grpc.pb.h"
 #include "httplib.h"
@@ -128,6 +129,73 @@ TEST_F(HostileCallTest, ANameIsCutBetweenCharacters) {
     EXPECT_EQ(details.message(), status.error_message());
     EXPECT_LT(status.error_message().size(), 200u);
   }
+}
+
+TEST_F(HostileCallTest, ARequestThatIsTooLargeIsAMistakeAndNoAttack) {
+  const std::string bytes(12 << 20, 'x');
+  for (int i = 0; i < 3; ++i) {
+    grpc::ClientContext batch, get, of_stream;
+    v1::SearchRequest one = FirstSample();
+    one.mutable_query()->set_raw(bytes);
+    v1::SearchBatchRequest many;
+    many.mutable_queries()->set_raw(bytes);
+    v1::SearchBatchResponse answers;
+    v1::GetRequest labels;
+    labels.mutable_labels()->Resize(4 << 20, 1000);
+    v1::GetResponse vectors;
+    const auto stream = stub_->SearchStream(&of_stream);
+    v1::SearchStreamRequest message;
+    *message.mutable_search() = one;
+    stream->Write(message);
+    for (const grpc::Status& status : {stream->Finish(), stub_->SearchBatch(&batch, many, &answers),
+                                       stub_->Get(&get, labels, &vectors)}) {
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+          << status.error_message();
+    }
+  }
+  grpc::ClientContext at_once;
+  at_once.set_deadline(std::chrono::system_clock::now() + 2s);
+  EXPECT_TRUE(Search(at_once, FirstSample()).ok()) << "on the same connection";
+  EXPECT_THAT(Metrics(), HasSubstr("hmann_connections_accepted_total 1\n"));
+}
+
+TEST_F(HostileCallTest, ASearchThatIsTooLargeBarsNoAddress) {
+  v1::SearchRequest large = FirstSample();
+  large.mutable_query()->set_raw(std::string(12 << 20, 'x'));
+  // gRPC has no call for it yet, so the connection ends. A barred address would wait for
+  // longer than the next search may.
+  int answered = 0;
+  for (int i = 0; i < 5; ++i) {
+    grpc::ClientContext context, next;
+    EXPECT_THAT(
+        Search(context, large).error_code(),
+        testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::UNAVAILABLE));
+    next.set_deadline(std::chrono::system_clock::now() + 200ms);
+    const auto other = v1::Search::NewStub(Channel());
+    v1::SearchResponse response;
+    answered += other->Search(&next, FirstSample(), &response).ok() ? 1 : 0;
+  }
+  EXPECT_GT(answered, 0);
+}
+
+TEST_F(HostileCallTest, AUnaryCallWithoutItsRequestIsToldSo) {
+  grpc::GenericStub generic(Channel());
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  const auto call = generic.PrepareCall(&context, "/hmann.v1.Search/Search", &queue);
+  grpc::Status status;
+  int tag = 0;
+  void* got = nullptr;
+  bool ok = false;
+  const auto wait = [&] { return queue.Next(&got, &ok) && ok; };
+  call->StartCall(&tag);
+  ASSERT_TRUE(wait());
+  call->WritesDone(&tag);
+  ASSERT_TRUE(wait());
+  call->Finish(&status, &tag);
+  ASSERT_TRUE(wait());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_THAT(Metrics(), HasSubstr(R"(code="INVALID_ARGUMENT",index="",method="Search")"));
 }
 
 TEST_F(HostileCallTest, PingsWithoutACallAreNoAbuse) {

@@ -1,7 +1,5 @@
 #include "server/http_port.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -13,15 +11,12 @@
 #include <iterator>
 #include <list>
 #include <map>
-#include <set>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "index/base/errors.h"
+#include "server/connections/listen_tcp.h"
 
 namespace hmann::server {
 namespace {
@@ -71,12 +66,6 @@ std::vector<std::string> HttpRequestLine(const std::string& head) {
 /// Whether a call that failed with this error can succeed later.
 bool MayRetryHttp(int error) { return error == EAGAIN || error == EINTR; }
 
-/// The port in an address, in network byte order.
-in_port_t& HttpPortIn(sockaddr* address) {
-  return address->sa_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(address)->sin6_port
-                                        : reinterpret_cast<sockaddr_in*>(address)->sin_port;
-}
-
 }  // namespace
 
 /// Closes its socket when destroyed.
@@ -98,60 +87,12 @@ struct HttpPort::Connection {
 
 absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Listen(const std::string& listen,
                                                            std::chrono::milliseconds deadline) {
-  const std::size_t colon = listen.rfind(':');
-  std::string host = listen.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
-  int port = 0;
-  if (colon == std::string::npos || host.empty() ||
-      !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port < 0 || port > 65535) {
-    return InvalidArgument("--http: expected HOST:PORT, found '", listen, "'");
-  }
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (const int error = getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found);
-      error != 0) {
-    return InvalidArgument("--http ", listen, ": ", gai_strerror(error));
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
   std::unique_ptr<HttpPort> http(new HttpPort(deadline));
   http->stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  int error = http->stop_ < 0 ? errno : 0;
-  std::set<std::string> seen;  // getaddrinfo may name an address twice
-  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    const auto* bytes = reinterpret_cast<const char*>(address->ai_addr);
-    if (error == EADDRINUSE || !seen.emplace(bytes, address->ai_addrlen).second) continue;
-    if (const int failed = http->Bind(*address); failed == EADDRINUSE || error == 0) error = failed;
-  }
-  // A host may lack IPv6. But a port that others use at one address of the name is an
-  // error: a client might ask the others.
-  if (http->stop_ < 0 || http->listeners_.empty() || error == EADDRINUSE)
-    return Unavailable("http ", listen, ": ", std::generic_category().message(error));
+  if (http->stop_ < 0) return absl::ErrnoToStatus(errno, "http: eventfd");
+  if (const absl::Status status = ListenTcp(listen, &http->listeners_, &http->port_); !status.ok())
+    return absl::Status(status.code(), absl::StrCat("--http ", listen, ": ", status.message()));
   return http;
-}
-
-int HttpPort::Bind(const addrinfo& address) {
-  const int listener =
-      socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listener < 0) return errno;
-  listeners_.push_back(listener);
-  const int on = 1, off = 0;
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  // [::] also accepts IPv4 connections.
-  if (address.ai_family == AF_INET6)
-    setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  if (port_ != 0) HttpPortIn(address.ai_addr) = htons(static_cast<std::uint16_t>(port_));
-  sockaddr_storage bound{};
-  auto* to = reinterpret_cast<sockaddr*>(&bound);
-  socklen_t length = sizeof(bound);
-  if (bind(listener, address.ai_addr, address.ai_addrlen) != 0 ||
-      ::listen(listener, SOMAXCONN) != 0 || getsockname(listener, to, &length) != 0) {
-    const int error = errno;
-    close(listener);
-    listeners_.pop_back();
-    return error;
-  }
-  port_ = ntohs(HttpPortIn(to));
-  return 0;
 }
 
 HttpPort::~HttpPort() {

@@ -14,8 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-struct addrinfo;
-
 namespace hmann::server {
 
 /// A small HTTP/1 server for operations tools. It answers GET and HEAD of a few pages and
@@ -41,7 +39,7 @@ class HttpPort {
   /// several; port 0 picks a free one. `deadline` is the time for receiving a whole
   /// request, and again for sending the whole reply, however the bytes arrive. Errors:
   /// INVALID_ARGUMENT if the host or the port has no meaning; UNAVAILABLE, for example
-  /// "http 127.0.0.1:80: Address already in use".
+  /// "--http 127.0.0.1:80: Address already in use".
   static absl::StatusOr<std::unique_ptr<HttpPort>> Listen(
       const std::string& listen, std::chrono::milliseconds deadline = kDeadline);
   /// Closes all connections. It waits for a page that is being rendered, and for nothing
@@ -68,8 +66,6 @@ class HttpPort {
 
   explicit HttpPort(std::chrono::milliseconds deadline) : deadline_(deadline) {}
 
-  /// Returns the error number of the system call that failed, or 0.
-  int Bind(const addrinfo& address);
   void Run();
   /// Receives and sends without waiting. Returns false when the connection is over.
   bool Advance(Connection& connection);

@@ -424,7 +424,7 @@ TEST(HttpPortTest, WhatCannotBeBoundOrMeantIsNamed) {
   for (const char* host : {"127.0.0.1", "localhost"}) {
     const std::string taken = absl::StrCat(host, ":", http->port());
     EXPECT_EQ(HttpPort::Listen(taken).status(),
-              absl::UnavailableError(absl::StrCat("http ", taken, ": Address already in use")));
+              absl::UnavailableError(absl::StrCat("--http ", taken, ": Address already in use")));
   }
   const std::string long_host = absl::StrCat(std::string(300, 'x'), ":80");
   for (const char* listen :

@@ -108,6 +108,33 @@ class Load {
     return ends;
   }
 
+  /// The outcomes of `clients` that each send the next batch after an answer, or after
+  /// `back` once one was refused.
+  std::map<absl::StatusCode, int> Return(int clients, std::size_t batch, std::uint32_t ef,
+                                         std::chrono::nanoseconds deadline,
+                                         std::chrono::nanoseconds back, double seconds) const {
+    std::map<absl::StatusCode, int> ends;
+    std::mutex mutex;
+    std::vector<std::thread> threads;
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    threads.reserve(static_cast<std::size_t>(clients));
+    for (int t = 0; t < clients; ++t) {
+      threads.emplace_back([&] {
+        client::Client client = Connected();
+        while (Clock::now() < end) {
+          const absl::StatusCode code = Call(client, batch, ef, deadline).code();
+          {
+            const std::lock_guard lock(mutex);
+            ++ends[code];
+          }
+          if (code != absl::StatusCode::kOk) std::this_thread::sleep_for(back);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return ends;
+  }
+
   /// The times of single searches in microseconds, one every 5 ms.
   std::vector<double> Probe(double seconds) const {
     std::vector<double> times;
@@ -139,6 +166,30 @@ void PrintGoodput(const Load& load, double seconds) {
       const double in_time = ends[absl::StatusCode::kOk] / seconds;
       std::printf("  %5zu %9.0f %7.1fx %8.0f %12.2f %9d %9d\n", batch,
                   capacity * static_cast<double>(batch), times,
+                  in_time * static_cast<double>(batch), in_time / capacity,
+                  ends[absl::StatusCode::kResourceExhausted],
+                  ends[absl::StatusCode::kDeadlineExceeded]);
+    }
+  }
+}
+
+/// Many clients in closed loops that come back soon after a refusal, as many do.
+void PrintReturning(const Load& load, double seconds) {
+  std::printf(
+      "64 clients, ef_l0 64, a deadline of eight batches, back some time after a refusal\n"
+      "  batch  capacity  back after  in time  of capacity   refused  too late\n");
+  for (const std::size_t batch : {64, 4096}) {
+    double before = load.Capacity(2, batch, 64, seconds);
+    const auto deadline = std::max<std::chrono::nanoseconds>(
+        1s, std::chrono::nanoseconds(static_cast<std::int64_t>(8e9 / before)));
+    for (const auto back : {20ms, 200ms}) {
+      auto ends = load.Return(64, batch, 64, deadline, back, seconds);
+      const double after = load.Capacity(2, batch, 64, seconds);
+      const double capacity = (before + after) / 2;
+      before = after;
+      const double in_time = ends[absl::StatusCode::kOk] / seconds;
+      std::printf("  %5zu %9.0f %8lld ms %8.0f %12.2f %9d %9d\n", batch,
+                  capacity * static_cast<double>(batch), static_cast<long long>(back.count()),
                   in_time * static_cast<double>(batch), in_time / capacity,
                   ends[absl::StatusCode::kResourceExhausted],
                   ends[absl::StatusCode::kDeadlineExceeded]);
@@ -183,6 +234,7 @@ absl::Status Run(const Flags& flags, const ServerProcess& server) {
   const Load load(server.address(), {row, row + file.row_bytes()});
   client::Client client = load.Connected();
   HMANN_RETURN_IF_ERROR(client.WaitReady("bench", {.deadline = 10min}));
+  PrintReturning(load, flags.seconds);
   PrintNeighbors(load, flags.seconds);
   PrintGoodput(load, flags.seconds);
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <functional>
 #include <thread>
@@ -108,6 +109,73 @@ absl::StatusOr<Json> MeasureLatency(const Flags& flags, const Queries& queries,
               {"added_us", Median(added)}};
 }
 
+double ThreadCpuMicroseconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) * 1e6 + static_cast<double>(used.tv_nsec) / 1e3;
+}
+
+/// The processor time per query, in blocks that alternate: of a search in this process,
+/// and of the server for an empty RPC, a unary search, and a search of a stream with 16
+/// in flight.
+absl::StatusOr<Json> MeasureCpu(const Flags& flags, const Queries& queries,
+                                const ServerProcess& server) {
+  constexpr std::size_t kBlock = 500, kInFlight = 16;
+  HMANN_ASSIGN_OR_RETURN(const auto index, Index::Open(flags.index));
+  index->Warm();
+  Searcher searcher(index);
+  HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index->Resolve(flags.search));
+  HMANN_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(server.address()));
+  const auto health = grpc::health::v1::Health::NewStub(
+      grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials()));
+  client::SearchStream stream =
+      client.OpenStream("bench", flags.search, {.deadline = std::chrono::hours(1)});
+  std::size_t next = 0;
+  absl::Status status;
+  const auto row = [&] { return queries.rows(next++ % queries.count, 1); };
+  const auto search = [&] {
+    Answer answer;
+    for (std::size_t i = 0; i < kBlock; ++i)
+      status.Update(searcher.Search(row().data(), resolved.params, &answer));
+  };
+  const auto empty = [&] {
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      grpc::ClientContext context;
+      grpc::health::v1::HealthCheckResponse response;
+      if (!health->Check(&context, {}, &response).ok())
+        status.Update(absl::UnavailableError("health check failed"));
+    }
+  };
+  const auto unary = [&] {
+    for (std::size_t i = 0; i < kBlock; ++i)
+      status.Update(client.Search("bench", client::Vectors::Raw(row()), flags.search).status());
+  };
+  const auto streamed = [&] {
+    for (std::size_t i = 0; i < kBlock + kInFlight; ++i) {
+      if (i < kBlock) status.Update(stream.Send(i, client::Vectors::Raw(row())));
+      if (i >= kInFlight) status.Update(stream.Receive().status());
+    }
+  };
+  std::vector<double> of_search, of_empty, of_unary, of_stream;
+  const auto measure = [&](const auto& cpu, const auto& work, std::vector<double>* times) {
+    const double before = cpu();
+    work();
+    times->push_back((cpu() - before) / kBlock);
+  };
+  const auto of_server = [&] { return server.CpuMicroseconds(); };
+  for (int round = 0; round < 4 * flags.rounds && status.ok(); ++round) {
+    measure(ThreadCpuMicroseconds, search, &of_search);
+    measure(of_server, empty, &of_empty);
+    measure(of_server, unary, &of_unary);
+    measure(of_server, streamed, &of_stream);
+  }
+  HMANN_RETURN_IF_ERROR(status);
+  return Json{{"search_us", Median(of_search)},
+              {"empty_rpc_us", Median(of_empty)},
+              {"unary_us", Median(of_unary)},
+              {"stream_us", Median(of_stream)}};
+}
+
 /// The queries per second of `clients` closed loops with one connection each.
 absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries,
                                   const std::string& address, int clients, std::size_t batch) {
@@ -168,6 +236,9 @@ absl::StatusOr<Json> MeasureThroughput(const Flags& flags, const Queries& querie
 }
 
 void Print(const Json& result) {
+  std::printf("processor time of the server, median of blocks (search_us: in this process)\n");
+  for (const auto& [name, time] : result["cpu"].items())
+    std::printf("  %-14s %8.1f\n", name.c_str(), time.get<double>());
   const Json& latency = result["latency"];
   std::printf("one search, median of %d\n", latency["calls"].get<int>());
   for (const char* name : {"in_process_us", "empty_rpc_us", "served_us", "added_us"}) {
@@ -198,6 +269,7 @@ absl::Status Run(const Flags& flags, const ServerProcess& server) {
               {"simd", index.simd},
               {"server_threads", index.threads},
               {"k", flags.search.k}};
+  HMANN_ASSIGN_OR_RETURN(result["cpu"], MeasureCpu(flags, queries, server));
   HMANN_ASSIGN_OR_RETURN(result["latency"], MeasureLatency(flags, queries, server.address()));
   HMANN_ASSIGN_OR_RETURN(result["throughput"], MeasureThroughput(flags, queries, server.address()));
   if (flags.json) {

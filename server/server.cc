@@ -22,6 +22,7 @@
 #include "server/connections/grpc_bounds.h"
 #include "server/connections/reply_watch.h"
 #include "server/connections/tls.h"
+#include "server/connections/unread_requests.h"
 #include "server/convert.h"
 #include "server/core/metrics.h"
 #include "server/core/registry.h"
@@ -101,8 +102,8 @@ Server::Server(const ServerOptions& options)
       pool_(std::make_unique<SearchPool>(
           options.threads, PoolBounds{options.queue, options.most_bytes, options.most_work})),
       metrics_(std::make_unique<Metrics>(*registry_)),
-      replies_(
-          std::make_unique<ReplyWatch>(options.most_bytes, options.connections.reply_timeout)) {}
+      replies_(std::make_unique<ReplyWatch>(options.most_bytes, options.connections.reply_timeout)),
+      unread_(std::make_unique<UnreadRequests>()) {}
 
 Server::~Server() {
   http_.reset();
@@ -115,7 +116,7 @@ absl::Status Server::Listen() {
       MaxRequestBytes(LargestDim(options_.indexes), options_.limits);
   service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
                                              max_request_bytes, options_.default_deadline,
-                                             metrics_.get(), replies_.get());
+                                             metrics_.get(), replies_.get(), unread_.get());
   if (!options_.tokens.empty()) {
     HMANN_ASSIGN_OR_RETURN(tokens_, TokenFile::Open(options_.tokens));
     service_->RequireTokens(tokens_.get());
@@ -134,6 +135,7 @@ absl::Status Server::Listen() {
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       tls_ == nullptr ? grpc::InsecureServerCredentials() : tls_->Credentials());
   builder.RegisterService(service_.get());
+  builder.RegisterCallbackGenericService(service_.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
   counters.push_back(std::make_unique<HealthCallCounter>(metrics_.get()));
   builder.experimental().SetInterceptorCreators(std::move(counters));
@@ -143,7 +145,8 @@ absl::Status Server::Listen() {
   PublishHealth();  // before any check: gRPC's default is SERVING
   ConnectionLimits limits = options_.connections;
   limits.request_bytes = max_request_bytes;
-  guard_ = std::make_unique<ConnectionGuard>(limits);
+  limits.single_bytes += LargestDim(options_.indexes) * sizeof(float);
+  guard_ = std::make_unique<ConnectionGuard>(limits, unread_.get());
   acceptor_->Start(guard_.get(), number, [this](int listener, int connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = listener;
@@ -270,6 +273,7 @@ void Server::Watch() {
     const bool requested = reload_.exchange(false);
     if (requested || turn % kSecond == 0) ReloadFiles(requested);
     if (turn == kDay && tls_ != nullptr) WarnOfExpiry(tls_->expires());
+    service_->LookIn();
     replies_->CancelLate(ReplyWatch::Clock::now());
     for (const auto& index : registry_->indexes()) {
       if (index->WithdrawIfChanged()) Withdrawn(*index);

@@ -36,6 +36,7 @@ class SearchService;
 class ServedIndex;
 class TlsWatch;
 class TokenFile;
+class UnreadRequests;
 
 /// A running server. Start binds the port first, with every health entry NOT_SERVING. It
 /// then opens and warms the indexes one after another. Each index serves as soon as it is
@@ -97,6 +98,7 @@ class Server {
   const std::unique_ptr<SearchPool> pool_;
   const std::unique_ptr<Metrics> metrics_;
   const std::unique_ptr<ReplyWatch> replies_;
+  const std::unique_ptr<UnreadRequests> unread_;
   std::unique_ptr<TokenFile> tokens_;
   std::unique_ptr<TlsWatch> tls_;
   std::unique_ptr<SearchService> service_;

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
@@ -18,8 +20,8 @@
 #include "server/core/caller.h"
 #include "server/core/errors.h"
 #include "server/core/jobs.h"
+#include "server/grpc_status.h"
 #include "server/raw_message.h"
-#include "server/unary_call.h"
 
 namespace hmann::server {
 namespace {
@@ -27,8 +29,9 @@ namespace {
 /// A call that was answered on arrival.
 class AnsweredCall : public grpc::ServerUnaryReactor {
  public:
-  AnsweredCall(const ReplyTo& to, const absl::Status& status, std::uint64_t bytes)
-      : reply_(to.watch, [context = to.context] { context->TryCancel(); }) {
+  AnsweredCall(grpc::CallbackServerContext* context, ReplyWatch* replies,
+               const absl::Status& status, std::uint64_t bytes)
+      : reply_(replies, [context] { context->TryCancel(); }) {
     reply_.Sent(bytes);
     Finish(ToGrpc(status));
   }
@@ -38,7 +41,7 @@ class AnsweredCall : public grpc::ServerUnaryReactor {
   ReplyWatch::Reply reply_;
 };
 
-class SingleCall : public UnaryCall<QueryRequest> {
+class SingleSearch : public SmallCall<QueryRequest> {
  public:
   using Request = v1::SearchRequest;
   static constexpr Method kMethod = Method::kSearch;
@@ -48,9 +51,9 @@ class SingleCall : public UnaryCall<QueryRequest> {
                      request.options());
   }
 
-  SingleCall(const ReplyTo& to, std::unique_ptr<Request> request, const Serving& serving,
-             Query query, const CallFacts& facts)
-      : UnaryCall(to, serving, std::move(query), facts), request_(std::move(request)) {}
+  SingleSearch(const To& to, std::unique_ptr<Request> request, const Serving& serving, Query query,
+               const CallFacts& facts)
+      : SmallCall(to, serving, std::move(query), facts), request_(std::move(request)) {}
 
  private:
   void Keep(std::size_t, const hmann::Answer& answer) override { ToWire(answer, &response_); }
@@ -66,7 +69,7 @@ class SingleCall : public UnaryCall<QueryRequest> {
   v1::SearchResponse response_;
 };
 
-class BatchCall : public UnaryCall<QueryRequest> {
+class BatchSearch : public UnaryWork<QueryRequest> {
  public:
   using Request = v1::SearchBatchRequest;
   static constexpr Method kMethod = Method::kSearchBatch;
@@ -76,9 +79,9 @@ class BatchCall : public UnaryCall<QueryRequest> {
                      serving.limits.max_batch, "queries", request.options());
   }
 
-  BatchCall(const ReplyTo& to, std::unique_ptr<Request> request, const Serving& serving,
-            Query query, const CallFacts& facts)
-      : UnaryCall(to, serving, std::move(query), facts), request_(std::move(request)) {}
+  BatchSearch(UnaryCall* call, std::unique_ptr<Request> request, const Serving& serving,
+              Query query, const CallFacts& facts)
+      : UnaryWork(call, serving, std::move(query), facts), request_(std::move(request)) {}
 
  private:
   /// Writes to the slots of query `i`, which no other thread touches.
@@ -146,7 +149,7 @@ class BatchCall : public UnaryCall<QueryRequest> {
 /// An index, and the bytes of one of its vectors.
 using Place = std::pair<Snapshot, std::uint64_t>;
 
-class GetCall : public UnaryCall<LabelsRequest> {
+class GetWork : public UnaryWork<LabelsRequest> {
  public:
   using Request = v1::GetRequest;
   static constexpr Method kMethod = Method::kGet;
@@ -158,9 +161,9 @@ class GetCall : public UnaryCall<LabelsRequest> {
     return Place(std::move(index), bytes);
   }
 
-  GetCall(const ReplyTo& to, std::unique_ptr<Request> request, const Serving& serving,
+  GetWork(UnaryCall* call, std::unique_ptr<Request> request, const Serving& serving,
           const Place& place, const CallFacts& facts)
-      : UnaryCall(to, serving, place.first, LabelsOf(*request), place.second, facts),
+      : UnaryWork(call, serving, place.first, LabelsOf(*request), place.second, facts),
         request_(std::move(request)) {}
 
  private:
@@ -204,73 +207,107 @@ absl::Status SearchService::MayStart(const grpc::CallbackServerContext& context)
 
 grpc::ServerUnaryReactor* SearchService::Finished(grpc::CallbackServerContext* context,
                                                   const absl::Status& status, std::uint64_t bytes) {
-  return new AnsweredCall({context, nullptr, &replies_}, status, bytes);
+  return new AnsweredCall(context, &replies_, status, bytes);
 }
 
-std::uint64_t SearchService::CallerOf(const grpc::CallbackServerContext& context) const {
+Caller SearchService::CallerOf(const grpc::CallbackServerContext& context, Method method) const {
+  const auto kind = static_cast<std::uint64_t>(method);
   if (tokens_ != nullptr) {
     const auto found = context.client_metadata().find("authorization");
     if (found != context.client_metadata().end())
-      return CallerWith({found->second.data(), found->second.size()});
+      return {CallerWith({found->second.data(), found->second.size()}), kind};
   }
-  return CallerAt(context.peer());
+  return {CallerAt(context.peer()), kind};
 }
 
-template <typename Call>
-grpc::ServerUnaryReactor* SearchService::Start(grpc::CallbackServerContext* context,
-                                               const grpc::ByteBuffer& bytes,
-                                               grpc::ByteBuffer* reply) {
-  const CallFacts facts{Call::kMethod, QueuedRequest::Clock::now(), CallDeadline(*context)};
-  const ServedIndex* named = nullptr;
-  const auto make = [&]() -> absl::StatusOr<Call*> {
-    HMANN_RETURN_IF_ERROR(MayStart(*context));
-    auto request = std::make_unique<typename Call::Request>();
-    HMANN_RETURN_IF_ERROR(Read(bytes, request.get()));
-    auto read = Call::Read(serving_, *request);
-    if (!read.ok()) {
-      named = serving_.registry.Named(request->index());
-      return read.status();
-    }
-    return new Call({context, reply, &replies_}, std::move(request), serving_, *std::move(read),
-                    facts);
-  };
-  const absl::StatusOr<Call*> call = make();
-  if (!call.ok()) {
-    serving_.metrics.Ended(Call::kMethod, named, call.status(), {}, 0);
-    return Reply(context, call.status());
+/// The work for a request. On errors, `named` is the index that it names, or null.
+template <typename Work, typename To>
+absl::StatusOr<std::unique_ptr<Work>> SearchService::Make(
+    const To& to, const grpc::CallbackServerContext& context, const grpc::ByteBuffer& bytes,
+    const ServedIndex** named) const {
+  const CallFacts facts{Work::kMethod, QueuedRequest::Clock::now(), CallDeadline(context)};
+  auto request = std::make_unique<typename Work::Request>();
+  HMANN_RETURN_IF_ERROR(Read(bytes, request.get()));
+  auto read = Work::Read(serving_, *request);
+  if (!read.ok()) {
+    *named = serving_.registry.Named(request->index());
+    return read.status();
   }
-  serving_.pool.Start(*call, [&] { return CallerOf(*context); });
-  return *call;
+  return std::make_unique<Work>(to, std::move(request), serving_, *std::move(read), facts);
 }
 
 grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context,
                                                 const grpc::ByteBuffer* request,
                                                 grpc::ByteBuffer* reply) {
-  return Start<SingleCall>(context, *request, reply);
+  const ServedIndex* named = nullptr;
+  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<SingleSearch>> {
+    HMANN_RETURN_IF_ERROR(MayStart(*context));
+    const SingleSearch::To to{context, reply, &replies_};
+    return Make<SingleSearch>(to, *context, *request, &named);
+  };
+  auto made = make();
+  if (!made.ok()) {
+    serving_.metrics.Ended(Method::kSearch, named, made.status(), {}, 0);
+    return Reply(context, made.status());
+  }
+  SingleSearch* const call = made->release();  // deletes itself
+  serving_.pool.Start(call, [&] { return CallerOf(*context, Method::kSearch); });
+  return call;
 }
 
-grpc::ServerUnaryReactor* SearchService::SearchBatch(grpc::CallbackServerContext* context,
-                                                     const grpc::ByteBuffer* request,
-                                                     grpc::ByteBuffer* reply) {
-  return Start<BatchCall>(context, *request, reply);
+template <typename Work>
+void SearchService::Begin(UnaryCall* call, const grpc::ByteBuffer& bytes) {
+  const ServedIndex* named = nullptr;
+  auto work = Make<Work>(call, call->context(), bytes, &named);
+  if (!work.ok()) return call->Refuse(work.status(), named);
+  QueuedRequest* const job = work->get();
+  call->Keep(*std::move(work));
+  serving_.pool.Start(job, [&] { return CallerOf(call->context(), Work::kMethod); });
 }
 
-grpc::ServerUnaryReactor* SearchService::Get(grpc::CallbackServerContext* context,
-                                             const grpc::ByteBuffer* request,
-                                             grpc::ByteBuffer* reply) {
-  return Start<GetCall>(context, *request, reply);
+UnaryCall* SearchService::NewCall(grpc::CallbackServerContext* context, Method method,
+                                  UnaryCall::Begin begin) {
+  return new UnaryCall(context, method, serving_, &replies_, &unread_, &room_, std::move(begin));
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchService::SearchStream(
-    grpc::CallbackServerContext* context) {
+template <typename Work>
+grpc::ServerGenericBidiReactor* SearchService::Unary(grpc::CallbackServerContext* context) {
+  UnaryCall* const call =
+      NewCall(context, Work::kMethod,
+              [this](UnaryCall* call, const grpc::ByteBuffer& bytes) { Begin<Work>(call, bytes); });
+  if (const absl::Status may = MayStart(*context); !may.ok()) {
+    call->Refuse(may);
+    return call;
+  }
+  if (serving_.pool.RefusesSome()) {
+    const Caller caller = CallerOf(*context, Work::kMethod);
+    const auto deadline = DeadlineOf(serving_, {Work::kMethod, {}, CallDeadline(*context)});
+    if (!serving_.pool.MayHaveRoom(caller, deadline)) {
+      room_.Add(call, caller, deadline);
+      return call;
+    }
+  }
+  call->Read();
+  return call;
+}
+
+void SearchService::LookIn() {
+  room_.LookIn(QueuedRequest::Clock::now(), [&](Caller caller, auto deadline) {
+    return serving_.pool.MayHaveRoom(caller, deadline);
+  });
+}
+
+grpc::ServerGenericBidiReactor* SearchService::Stream(grpc::CallbackServerContext* context) {
   if (const absl::Status status = MayStart(*context); !status.ok()) {
-    serving_.metrics.Ended(Method::kSearchStream, nullptr, status, {}, 0);
-    return StreamCall::Refuse(status);
+    UnaryCall* const call = NewCall(context, Method::kSearchStream, nullptr);
+    call->Refuse(status);
+    return call;
   }
   std::function<absl::Status()> may;
   if (tokens_ != nullptr) may = [this, context] { return Authorized(*context, Role::kRead); };
   std::shared_ptr<StreamCall> stream =
-      StreamCall::Start(serving_, &replies_, context, CallerOf(*context), std::move(may));
+      StreamCall::Start(serving_, &replies_, &unread_, context,
+                        CallerOf(*context, Method::kSearchStream), std::move(may));
   {
     const std::lock_guard lock(mutex_);
     // The list holds at most twice as many as are live.
@@ -282,8 +319,20 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchService::Sear
   return stream.get();
 }
 
+grpc::ServerGenericBidiReactor* SearchService::CreateReactor(
+    grpc::GenericCallbackServerContext* context) {
+  absl::string_view method = context->method();
+  if (absl::ConsumePrefix(&method, "/hmann.v1.Search/")) {
+    if (method == "SearchBatch") return Unary<BatchSearch>(context);
+    if (method == "SearchStream") return Stream(context);
+    if (method == "Get") return Unary<GetWork>(context);
+  }
+  return CallbackGenericService::CreateReactor(context);  // UNIMPLEMENTED
+}
+
 void SearchService::Stop() {
   stopping_.store(true);
+  room_.Close(ServerStopping());
   std::vector<std::weak_ptr<StreamCall>> streams;
   {
     const std::lock_guard lock(mutex_);

@@ -6,11 +6,15 @@
 #include <mutex>
 #include <vector>
 
+#include "grpcpp/generic/async_generic_service.h"
 #include "hmann/v1/search.grpc.pb.h"
 #include "server/connections/reply_watch.h"
+#include "server/connections/unread_requests.h"
 #include "server/core/jobs.h"
 #include "server/core/tokens.h"
 #include "server/stream_call.h"
+#include "server/unary_call.h"
+#include "server/waiting_room.h"
 
 namespace hmann::server {
 
@@ -18,21 +22,26 @@ namespace hmann::server {
 /// request, and the pool answers it. On an idle server, gRPC's thread answers a single
 /// narrow search itself. A request ends early when its client's deadline passes or the
 /// client cancels.
+///
+/// The methods that gRPC calls "generic" are CreateReactor's. gRPC starts these before
+/// their request has come, so a call can be refused first.
 class SearchService
-    : public v1::Search::WithRawCallbackMethod_Search<v1::Search::WithRawCallbackMethod_SearchBatch<
-          v1::Search::WithRawCallbackMethod_SearchStream<
-              v1::Search::WithRawCallbackMethod_Get<v1::Search::WithCallbackMethod_Describe<
-                  v1::Search::WithCallbackMethod_List<v1::Search::Service>>>>>> {
+    : public v1::Search::WithRawCallbackMethod_Search<
+          v1::Search::WithGenericMethod_SearchBatch<v1::Search::WithGenericMethod_SearchStream<
+              v1::Search::WithGenericMethod_Get<v1::Search::WithCallbackMethod_Describe<
+                  v1::Search::WithCallbackMethod_List<v1::Search::Service>>>>>>,
+      public grpc::CallbackGenericService {
  public:
-  /// `registry`, `pool`, `metrics` and `replies` must outlive the service.
+  /// `registry`, `pool`, `metrics`, `replies` and `unread` must outlive the service.
   /// `limits.max_query_threads` is already resolved. Describe reports
   /// `max_request_bytes`.
   SearchService(const Registry* registry, SearchPool* pool, const RequestLimits& limits,
                 std::uint64_t max_request_bytes, std::chrono::nanoseconds default_deadline,
-                Metrics* metrics, ReplyWatch* replies)
+                Metrics* metrics, ReplyWatch* replies, UnreadRequests* unread)
       : serving_{*registry, *pool, limits, default_deadline, *metrics},
         max_request_bytes_(max_request_bytes),
-        replies_(*replies) {}
+        replies_(*replies),
+        unread_(*unread) {}
 
   /// Requires a token for every call. Call it before the server starts. Does not take
   /// ownership.
@@ -42,23 +51,17 @@ class SearchService
   /// stream ends the same way once its accepted queries are answered. Callable from any
   /// thread.
   void Stop();
+  /// Lets waiting calls in if there is room. To be called often.
+  void LookIn();
   /// The number of searches refused since Stop.
   std::uint64_t refused() const { return refused_.load(); }
 
-  using WithRawCallbackMethod_Get::Get;
   using WithRawCallbackMethod_Search::Search;
-  using WithRawCallbackMethod_SearchBatch::SearchBatch;
-  using WithRawCallbackMethod_SearchStream::SearchStream;
   grpc::ServerUnaryReactor* Search(grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request,
                                    grpc::ByteBuffer* reply) override;
-  grpc::ServerUnaryReactor* SearchBatch(grpc::CallbackServerContext* context,
-                                        const grpc::ByteBuffer* request,
-                                        grpc::ByteBuffer* reply) override;
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* SearchStream(
-      grpc::CallbackServerContext* context) override;
-  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
-                                const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) override;
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
                                      const v1::DescribeRequest* request,
                                      v1::DescribeResponse* response) override;
@@ -67,19 +70,29 @@ class SearchService
                                  v1::ListResponse* response) override;
 
  private:
-  template <typename Call>
-  grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
-                                  const grpc::ByteBuffer& bytes, grpc::ByteBuffer* reply);
+  UnaryCall* NewCall(grpc::CallbackServerContext* context, Method method, UnaryCall::Begin begin);
+  template <typename Work>
+  grpc::ServerGenericBidiReactor* Unary(grpc::CallbackServerContext* context);
+  template <typename Work, typename To>
+  absl::StatusOr<std::unique_ptr<Work>> Make(const To& to,
+                                             const grpc::CallbackServerContext& context,
+                                             const grpc::ByteBuffer& bytes,
+                                             const ServedIndex** named) const;
+  template <typename Work>
+  void Begin(UnaryCall* call, const grpc::ByteBuffer& bytes);
+  grpc::ServerGenericBidiReactor* Stream(grpc::CallbackServerContext* context);
   /// Ends a call immediately, with a reply of `bytes` bytes.
   grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context,
                                      const absl::Status& status, std::uint64_t bytes);
   absl::Status MayStart(const grpc::CallbackServerContext& context);
   absl::Status Authorized(const grpc::CallbackServerContext& context, Role needed) const;
-  std::uint64_t CallerOf(const grpc::CallbackServerContext& context) const;
+  Caller CallerOf(const grpc::CallbackServerContext& context, Method method) const;
 
   const Serving serving_;
   const std::uint64_t max_request_bytes_;
   ReplyWatch& replies_;
+  UnreadRequests& unread_;
+  WaitingRoom room_;
   const TokenFile* tokens_ = nullptr;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> refused_{0};

@@ -5,6 +5,7 @@
 
 #include "index/base/status_macros.h"
 #include "server/convert.h"
+#include "server/core/errors.h"
 #include "server/grpc_status.h"
 #include "server/raw_message.h"
 
@@ -26,13 +27,6 @@ grpc::ByteBuffer FailureOf(std::uint64_t id, const absl::Status& status) {
   Write(response, &bytes).IgnoreError();
   return bytes;
 }
-
-/// A call that ends immediately.
-class Refused : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
- public:
-  explicit Refused(const absl::Status& status) { Finish(ToGrpc(status)); }
-  void OnDone() override { delete this; }
-};
 
 }  // namespace
 
@@ -91,25 +85,23 @@ class StreamCall::Group : public QueuedQuery {
 };
 
 std::shared_ptr<StreamCall> StreamCall::Start(const Serving& serving, ReplyWatch* replies,
-                                              grpc::CallbackServerContext* call,
-                                              std::uint64_t caller,
+                                              UnreadRequests* unread,
+                                              grpc::CallbackServerContext* call, Caller caller,
                                               std::function<absl::Status()> may) {
   std::shared_ptr<StreamCall> stream(
-      new StreamCall(serving, replies, call, caller, std::move(may)));
+      new StreamCall(serving, replies, unread, call, caller, std::move(may)));
   stream->self_ = stream;
   stream->Settle(false);
   return stream;
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamCall::Refuse(
-    const absl::Status& status) {
-  return new Refused(status);
-}
-
-StreamCall::StreamCall(const Serving& serving, ReplyWatch* replies,
-                       grpc::CallbackServerContext* call, std::uint64_t caller,
+StreamCall::StreamCall(const Serving& serving, ReplyWatch* replies, UnreadRequests* unread,
+                       grpc::CallbackServerContext* call, Caller caller,
                        std::function<absl::Status()> may)
-    : serving_(serving),
+    : Call(/*is_stream=*/true),
+      serving_(serving),
+      unread_(*unread),
+      context_(*call),
       caller_(caller),
       may_(std::move(may)),
       deadline_(CallDeadline(*call)),
@@ -195,9 +187,15 @@ void StreamCall::Settle(bool here) {
       if (no_more_ && groups_.empty() && replies_.empty() && !writing_ && !finished_)
         finished_ = finish = true;
     }
-    if (read) StartRead(&in_);
+    if (read) {
+      unread_.Add(this);
+      StartRead(&in_);
+    }
     if (write) StartWrite(&out_);
-    if (finish) Finish(ToGrpc(end_));
+    if (finish) {
+      TellWhenToRetry(end_, &context_);
+      Finish(ToGrpc(end_));
+    }
     if (group == nullptr) return;
     // The pool holds the group until it completes and deletes itself.
     serving_.pool.Start(
@@ -214,7 +212,14 @@ void StreamCall::Answered(Group* group, const std::vector<grpc::ByteBuffer>& rep
   Settle(false);
 }
 
+void StreamCall::TooLong(std::uint64_t bytes) {
+  const absl::Status status = RequestTooLarge(bytes);
+  serving_.metrics.Ended(Method::kSearchStream, nullptr, status, {}, 0);
+  End(status);
+}
+
 void StreamCall::OnReadDone(bool ok) {
+  if (!unread_.Remove(this)) return;
   Asked requested;
   requested.request = std::make_unique<v1::SearchStreamRequest>();
   // A lost right, and bytes that do not parse as a message, end the stream.

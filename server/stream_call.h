@@ -16,6 +16,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "hmann/v1/search.pb.h"
 #include "server/connections/reply_watch.h"
+#include "server/connections/unread_requests.h"
 #include "server/core/jobs.h"
 
 namespace hmann::server {
@@ -28,7 +29,8 @@ namespace hmann::server {
 /// The object keeps itself alive until gRPC is done with it. Thread safety: it is used by
 /// gRPC's threads, by the pool's, and by any thread that calls End.
 class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                   public std::enable_shared_from_this<StreamCall> {
+                   public std::enable_shared_from_this<StreamCall>,
+                   private UnreadRequests::Call {
  public:
   static constexpr std::size_t kMostUnanswered = 64;
 
@@ -36,11 +38,9 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   /// each query gets the default. `may`: whether the client may still search, which can
   /// change while the stream is open; empty: it may.
   static std::shared_ptr<StreamCall> Start(const Serving& serving, ReplyWatch* replies,
-                                           grpc::CallbackServerContext* call, std::uint64_t caller,
+                                           UnreadRequests* unread,
+                                           grpc::CallbackServerContext* call, Caller caller,
                                            std::function<absl::Status()> may);
-  /// Ends the call immediately with an error.
-  static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Refuse(
-      const absl::Status& status);
 
   /// Stops reading. Once every query read so far is answered, the call ends with
   /// `status`.
@@ -63,8 +63,8 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   };
   class Group;
 
-  StreamCall(const Serving& serving, ReplyWatch* replies, grpc::CallbackServerContext* call,
-             std::uint64_t caller, std::function<absl::Status()> may);
+  StreamCall(const Serving& serving, ReplyWatch* replies, UnreadRequests* unread,
+             grpc::CallbackServerContext* call, Caller caller, std::function<absl::Status()> may);
 
   absl::Status Parse(Asked* requested);
   /// Performs every step that is possible now. `here`: this thread may search.
@@ -72,9 +72,13 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   std::vector<Asked> TakeTogether();
   void Answered(Group* group, const std::vector<grpc::ByteBuffer>& replies);
   void Queue(const grpc::ByteBuffer& reply);
+  std::string Peer() const override { return context_.peer(); }
+  void TooLong(std::uint64_t bytes) override;
 
   const Serving& serving_;
-  const std::uint64_t caller_;
+  UnreadRequests& unread_;
+  grpc::CallbackServerContext& context_;
+  const Caller caller_;
   const std::function<absl::Status()> may_;
   const std::chrono::system_clock::time_point deadline_;  ///< of the call; max: none
   ReplyWatch::Reply reply_;                               ///< covers replies_ and out_

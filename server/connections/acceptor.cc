@@ -1,9 +1,6 @@
 #include "server/connections/acceptor.h"
 
 #include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -20,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
+#include "server/connections/listen_tcp.h"
 #include "spdlog/spdlog.h"
 
 namespace hmann::server {
@@ -40,22 +38,6 @@ bool TooMany(int descriptor) {
   const std::uint64_t limit = DescriptorLimit();
   const std::uint64_t most = limit / 2 > kForFiles ? limit - kForFiles : limit / 2;
   return static_cast<std::uint64_t>(descriptor) >= most;
-}
-
-void SetPort(sockaddr* address, int port) {
-  const auto number = htons(static_cast<std::uint16_t>(port));
-  if (address->sa_family == AF_INET6)
-    reinterpret_cast<sockaddr_in6*>(address)->sin6_port = number;
-  else
-    reinterpret_cast<sockaddr_in*>(address)->sin_port = number;
-}
-
-int PortOf(int listener) {
-  sockaddr_storage bound{};
-  socklen_t length = sizeof(bound);
-  if (getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &length) != 0) return 0;
-  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
-                                           : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
 }
 
 /// Held while a path is looked at and then bound or removed, so that servers that start
@@ -85,8 +67,9 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& li
                                                            int socket_mode) {
   std::unique_ptr<Acceptor> acceptor(new Acceptor);
   const std::string path = UnixPath(listen);
-  if (const absl::Status status =
-          path.empty() ? acceptor->Open(listen) : acceptor->OpenUnix(path, socket_mode);
+  if (const absl::Status status = path.empty()
+                                      ? ListenTcp(listen, &acceptor->listeners_, &acceptor->port_)
+                                      : acceptor->OpenUnix(path, socket_mode);
       !status.ok()) {
     return absl::Status(status.code(), absl::StrCat("listen ", listen, ": ", status.message()));
   }
@@ -95,24 +78,6 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& li
     if (*event < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
   }
   return acceptor;
-}
-
-absl::Status Acceptor::Open(const std::string& listen) {
-  const std::size_t colon = listen.rfind(':');
-  std::string host = listen.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  if (const int error = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &hints, &found);
-      error != 0) {
-    return InvalidArgument(gai_strerror(error));
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
-  absl::Status first_error;
-  for (const addrinfo* address = found; address != nullptr; address = address->ai_next)
-    first_error.Update(Bind(*address));
-  return listeners_.empty() ? first_error : absl::OkStatus();
 }
 
 absl::Status Acceptor::OpenUnix(const std::string& path, int mode) {
@@ -142,28 +107,6 @@ absl::Status Acceptor::OpenUnix(const std::string& path, int mode) {
   if (chmod(path.c_str(), static_cast<mode_t>(mode)) != 0)
     return absl::ErrnoToStatus(errno, "chmod");
   if (::listen(listener, kBacklog) != 0) return absl::ErrnoToStatus(errno, "listen");
-  return absl::OkStatus();
-}
-
-absl::Status Acceptor::Bind(const addrinfo& address) {
-  const int listener =
-      socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listener < 0) return absl::ErrnoToStatus(errno, "socket");
-  const int on = 1, off = 0;
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // connections inherit it
-  // [::] also accepts IPv4 connections.
-  if (address.ai_family == AF_INET6)
-    setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  if (port_ != 0) SetPort(address.ai_addr, port_);
-  if (bind(listener, address.ai_addr, address.ai_addrlen) != 0 ||
-      ::listen(listener, kBacklog) != 0) {
-    const absl::Status status = absl::ErrnoToStatus(errno, "bind");
-    close(listener);
-    return status;
-  }
-  port_ = PortOf(listener);
-  listeners_.push_back(listener);
   return absl::OkStatus();
 }
 

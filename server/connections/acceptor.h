@@ -11,8 +11,6 @@
 #include "absl/status/statusor.h"
 #include "server/connections/connection_guard.h"
 
-struct addrinfo;
-
 namespace hmann::server {
 
 /// Accepts the connections of a server. gRPC's own listener never accepts again once
@@ -50,10 +48,8 @@ class Acceptor {
 
  private:
   Acceptor() = default;
-  absl::Status Open(const std::string& listen);
   absl::Status OpenUnix(const std::string& path, int mode);
   void RemovePath();
-  absl::Status Bind(const addrinfo& address);
   void Run();
   void Watch();
   void AcceptAll(int listener);

@@ -26,6 +26,8 @@ constexpr std::size_t kForgetAtATime = 64;
 /// Socket numbers may appear out of order by this much.
 constexpr std::int64_t kOutOfOrder = 256;
 constexpr std::chrono::seconds kOneLine(1);
+/// How long after a call has waited for its request the rest of that may come.
+constexpr std::chrono::seconds kLarge(10);
 /// Memory of a connection that was shut down is freed gradually.
 constexpr std::chrono::milliseconds kBetweenTrims(200);
 constexpr std::chrono::seconds kTrims(5);
@@ -49,8 +51,8 @@ constexpr std::int64_t kMoreStreams = 2, kMostStreams = 16;
 
 }  // namespace
 
-ConnectionGuard::ConnectionGuard(const ConnectionLimits& limits)
-    : limits_(limits), activity_(epoll_create1(EPOLL_CLOEXEC)) {}
+ConnectionGuard::ConnectionGuard(const ConnectionLimits& limits, UnreadRequests* unread)
+    : limits_(limits), unread_(*unread), activity_(epoll_create1(EPOLL_CLOEXEC)) {}
 
 ConnectionGuard::~ConnectionGuard() {
   if (activity_ >= 0) close(activity_);
@@ -233,8 +235,9 @@ void ConnectionGuard::Look(std::int64_t server) {
   const int count = epoll_wait(activity_, events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     const auto found = connections_.find(events[static_cast<std::size_t>(i)].data.fd);
-    if (found == connections_.end() || found->second.active) continue;
-    found->second.active = true;
+    if (found == connections_.end()) continue;
+    found->second.more = true;
+    if (std::exchange(found->second.active, true)) continue;
     active_.push_back(found->first);
   }
   if (!nameless_.empty() && !active_.empty()) FindSockets(server);
@@ -244,6 +247,11 @@ void ConnectionGuard::Look(std::int64_t server) {
     const auto found = connections_.find(descriptor);
     if (found == connections_.end()) continue;
     Connection& connection = found->second;
+    if (!std::exchange(connection.more, false) && now >= connection.new_until &&
+        now - connection.looked < kTimeToLook) {
+      waiting.push_back(descriptor);
+      continue;
+    }
     if (Gone(descriptor, connection)) {
       Forget(descriptor);
       continue;
@@ -304,7 +312,7 @@ std::chrono::milliseconds ConnectionGuard::Tick() const {
 
 /// The descriptor belongs to gRPC, which closes it when it sees that the connection
 /// ended. Data still in the kernel is dropped: it may hold ten thousand calls.
-void ConnectionGuard::ShutDown(int descriptor, Connection& connection, Refusal why) {
+void ConnectionGuard::ShutDown(int descriptor, Connection& connection, Refusal why, bool bar) {
   if (Gone(descriptor, connection)) return;
   shutdown(descriptor, SHUT_RDWR);
   sockaddr nobody{};
@@ -314,9 +322,11 @@ void ConnectionGuard::ShutDown(int descriptor, Connection& connection, Refusal w
   connection.shut = true;
   ++untold_;
   const Clock::time_point now = Clock::now();
-  Barred& barred = barred_[connection.peer];
-  barred.until = now + kBarred;
-  barred.ending.push_back(connection.socket);
+  if (bar || now < next_line_) {  // one mistake in a second is none of a flood
+    Barred& barred = barred_[connection.peer];
+    barred.until = now + kBarred;
+    barred.ending.push_back(connection.socket);
+  }
   spdlog::debug("connection {} shut down ({})", connection.name, Name(why));
   trim_until_ = now + kTrims;
   if (now < next_line_) return;
@@ -340,8 +350,13 @@ void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_
     if (succeeded_.size() < kMostTrusted || succeeded_.contains(connection.peer))
       succeeded_[connection.peer] = now;
   }
-  const bool half_sent = HalfSent(connection, streams, without_message > 0, now) ||
-                         TooLong(connection, streams.open());
+  const bool half_sent = HalfSent(connection, streams, without_message > 0, now);
+  // A request that is too large is a mistake of one call. What belongs to no call is not.
+  bool too_long = TooLong(connection, streams.open());
+  if (too_long && unread_.End(connection.name, limits_.request_bytes)) {
+    connection.bytes_then = connection.bytes;
+    too_long = false;
+  }
   connection.streams = streams;
   if (now - connection.second_began >= std::chrono::seconds(1)) {
     connection.second_began = now;
@@ -352,8 +367,8 @@ void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_
     ShutDown(descriptor, connection, Refusal::kStreams);
   } else if (streams.failed - connection.failed_before > limits_.cancels_per_second) {
     ShutDown(descriptor, connection, Refusal::kCancels);
-  } else if (half_sent) {
-    ShutDown(descriptor, connection, Refusal::kHalfSent);
+  } else if (half_sent || too_long) {
+    ShutDown(descriptor, connection, Refusal::kHalfSent, half_sent || streams.open() == 0);
   }
 }
 
@@ -381,11 +396,18 @@ bool ConnectionGuard::HalfSent(Connection& connection, const StreamCounts& now, 
 }
 
 /// True if more bytes came without a complete message than all open calls may have. (gRPC
-/// checks the length of a message only when all of it is there.)
-bool ConnectionGuard::TooLong(const Connection& connection, std::uint64_t open) const {
+/// checks the length of a message only when all of it is there.) Only a call that waits
+/// for its request may have a large one, and what is left of it may come after its end.
+/// Headers without an end belong to no call: in memory they take some twenty times their
+/// bytes.
+bool ConnectionGuard::TooLong(Connection& connection, std::uint64_t open) {
+  const std::uint64_t bytes = connection.bytes - connection.bytes_then;
+  if (bytes < kBytesToLook) return false;
+  if (unread_.Has(connection.name)) connection.large_until = connection.looked + kLarge;
+  const std::uint64_t most =
+      connection.looked < connection.large_until ? limits_.request_bytes : limits_.single_bytes;
   // Frames and TLS take less than the extra eighth.
-  const std::uint64_t most = limits_.request_bytes * std::max<std::uint64_t>(open, 1);
-  return connection.bytes - connection.bytes_then > most + most / 8;
+  return bytes > std::max<std::uint64_t>(open, 1) * (most + most / 8);
 }
 
 }  // namespace hmann::server

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "server/connections/channelz.h"
 #include "server/connections/options.h"
+#include "server/connections/unread_requests.h"
 #include "server/core/metrics.h"
 
 namespace hmann::server {
@@ -26,7 +27,8 @@ namespace hmann::server {
 /// called from any thread.
 class ConnectionGuard {
  public:
-  explicit ConnectionGuard(const ConnectionLimits& limits);
+  /// `unread` must outlive this.
+  ConnectionGuard(const ConnectionLimits& limits, UnreadRequests* unread);
   ~ConnectionGuard();
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
@@ -73,6 +75,7 @@ class ConnectionGuard {
     std::int64_t after = 0;    ///< its channelz number is higher
     std::int64_t socket = 0;   ///< its channelz number; 0: unknown yet
     bool active = false;       ///< has traffic not yet checked
+    bool more = false;         ///< something has come since Due was asked
     bool narrow = true;        ///< has a small receive window
     bool shut = false;         ///< shut down; gRPC has yet to notice
     std::uint64_t bytes = 0;   ///< received at the last check
@@ -83,7 +86,8 @@ class ConnectionGuard {
     std::int64_t unclaimed_of_ended = 0;  ///< messages; see WithoutMessage
     Clock::time_point half_sent_since;    ///< epoch: nothing is half sent
     std::uint64_t messages_then = 0;
-    std::uint64_t bytes_then = 0;  ///< received when messages last grew
+    std::uint64_t bytes_then = 0;   ///< received when messages last grew
+    Clock::time_point large_until;  ///< a large request may come
   };
 
   /// A peer that had a connection shut down.
@@ -104,12 +108,13 @@ class ConnectionGuard {
   static std::int64_t WithoutMessage(Connection& connection, const StreamCounts& now);
   bool HalfSent(Connection& connection, const StreamCounts& now, bool half,
                 Clock::time_point time) const;
-  bool TooLong(const Connection& connection, std::uint64_t open) const;
-  void ShutDown(int descriptor, Connection& connection, Refusal why);
+  bool TooLong(Connection& connection, std::uint64_t open);
+  void ShutDown(int descriptor, Connection& connection, Refusal why, bool bar = true);
 
   bool TrimIsDue() const;
 
   const ConnectionLimits limits_;
+  UnreadRequests& unread_;
   ConnectionCounts counts_;
   mutable std::mutex mutex_;  ///< guards all below except activity_
   int activity_ = -1;         ///< epoll descriptor of all connections

@@ -15,6 +15,8 @@ constexpr std::chrono::seconds kKeepaliveTimeout(20);
 /// The size of one read. All calls in it start before the guard can check. A large batch
 /// is read in pieces of this size.
 constexpr int kMostRead = 8 << 10;
+/// The size of most requests with one vector.
+constexpr int kMostAhead = 16 << 10;
 /// Headers beyond gRPC's limit end all calls of their connection. So gRPC's limit is far
 /// above kMostHeaders (service.cc), beyond which a call is refused alone.
 constexpr int kMostHeadersOfConnection = 64 << 10;
@@ -47,6 +49,10 @@ void Bound(const ConnectionLimits& limits, grpc::ServerBuilder* builder) {
         {GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostRead},
         {GRPC_ARG_MAX_METADATA_SIZE, kMostHeadersOfConnection},
         {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, kNoCompression},
+        // What a client may send ahead of the first read, for good: a refused batch then
+        // costs little, and one that is read gets a window for all of it.
+        {GRPC_ARG_HTTP2_BDP_PROBE, 0},
+        {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kMostAhead},
         {GRPC_ARG_ENABLE_CHANNELZ, 1}}) {
     builder->AddChannelArgument(argument, value);
   }

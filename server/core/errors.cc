@@ -94,6 +94,13 @@ absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most) {
                     "METADATA_TOO_LARGE", {{"max_metadata_bytes", absl::StrCat(most)}});
 }
 
+absl::Status RequestTooLarge(std::uint64_t bytes) {
+  return WithReason(ResourceExhausted("the request has more than ", bytes,
+                                      " bytes, which is more than any can have: send fewer "
+                                      "queries or labels at once"),
+                    "REQUEST_TOO_LARGE");
+}
+
 absl::Status UnknownLabel(const absl::Status& why) {
   // "label 7: no vector ..."
   const absl::string_view name = why.message().substr(0, why.message().find(':'));

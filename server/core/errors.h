@@ -66,6 +66,8 @@ absl::Status NoTime(std::chrono::nanoseconds work, std::chrono::nanoseconds dela
 /// The same with OVER_SHARE: the request was accepted, then gave way to a caller with
 /// less waiting.
 absl::Status OverShare(std::chrono::nanoseconds delay);
+/// RESOURCE_EXHAUSTED, REQUEST_TOO_LARGE: more than `bytes`. A retry cannot succeed.
+absl::Status RequestTooLarge(std::uint64_t bytes);
 /// RESOURCE_EXHAUSTED, WORK_TOO_LARGE. A retry cannot succeed.
 absl::Status WorkTooLarge(std::chrono::nanoseconds work, std::chrono::nanoseconds most);
 /// INVALID_ARGUMENT of a field, REPLY_TOO_LARGE. `instead` tells the client what to do.

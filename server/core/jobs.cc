@@ -13,15 +13,6 @@ namespace {
 
 using Clock = QueuedRequest::Clock;
 
-/// The deadline on the clock of the pool.
-Clock::time_point DeadlineOf(const Serving& serving, const CallFacts& call) {
-  const auto now = Clock::now();
-  if (call.deadline == std::chrono::system_clock::time_point::max())
-    return now + serving.default_deadline;
-  return now + std::chrono::duration_cast<Clock::duration>(call.deadline -
-                                                           std::chrono::system_clock::now());
-}
-
 /// The number of labels that a thread takes together: more reads than a device keeps in
 /// flight.
 constexpr std::size_t kLabelsTogether = 64;
@@ -33,6 +24,14 @@ absl::Status OfLabel(const absl::Status& status) {
 }
 
 }  // namespace
+
+Clock::time_point DeadlineOf(const Serving& serving, const CallFacts& call) {
+  const auto now = Clock::now();
+  if (call.deadline == std::chrono::system_clock::time_point::max())
+    return now + serving.default_deadline;
+  return now + std::chrono::duration_cast<Clock::duration>(call.deadline -
+                                                           std::chrono::system_clock::now());
+}
 
 QueuedQuery::QueuedQuery(const Serving& serving, Snapshot index, const RequestParams& options,
                          std::size_t queries, std::uint64_t bytes, const CallFacts& call)

@@ -37,6 +37,9 @@ struct CallFacts {
   std::chrono::system_clock::time_point deadline;
 };
 
+/// The deadline of a call on the clock of the pool.
+QueuedRequest::Clock::time_point DeadlineOf(const Serving& serving, const CallFacts& call);
+
 /// Queries that share the same options.
 class QueuedQuery : public QueuedRequest {
  public:

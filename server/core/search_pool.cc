@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "server/core/errors.h"
 
 namespace hmann::server {
@@ -19,6 +20,10 @@ constexpr std::chrono::nanoseconds kQuick = std::chrono::milliseconds(2);
 constexpr int kBulkNice = 5;
 /// One part in kSpare of a job's time is reserved for what the estimate misses.
 constexpr int kSpare = 20;
+/// For how long a refusal is remembered, and what a caller asked for, and of how many
+/// callers. These are guesses.
+constexpr std::chrono::seconds kRemembered(2), kWindow(1);
+constexpr std::size_t kMostRemembered = 4096;
 
 std::chrono::nanoseconds AtLeastAMillisecond(std::chrono::nanoseconds delay) {
   return std::clamp<std::chrono::nanoseconds>(delay, std::chrono::milliseconds(1),
@@ -74,76 +79,141 @@ PoolLoad SearchPool::load() const {
   return {of(quick_), of(bulk_), bytes_};
 }
 
-std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const QueuedRequest& job) const {
+SearchPool::Demand SearchPool::DemandOf(const QueuedRequest& job) {
+  return {job.caller_, job.deadline_, job.one_, job.Left(), job.bytes_};
+}
+
+SearchPool::Lane& SearchPool::LaneOf(const Demand& demand) {
+  return demand.all <= kQuick ? quick_ : bulk_;
+}
+
+std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const Demand& demand) const {
   if (lane.jobs.empty() && lane.busy == 0) return {};
   const auto now = QueuedRequest::Clock::now();
   // The time by which `of` is late if the lane has to do `work` first, including its own.
-  const auto late = [&](const QueuedRequest& of, std::chrono::nanoseconds work) {
-    const std::chrono::nanoseconds left = of.deadline_ - now,
-                                   needed = std::max(work / threads_, of.one_);
+  const auto late = [&](const Demand& of, std::chrono::nanoseconds work) {
+    const std::chrono::nanoseconds left = of.deadline - now,
+                                   needed = std::max(work / threads_, of.one);
     return std::max(needed - (left - left / kSpare), std::chrono::nanoseconds::zero());
   };
-  const std::chrono::nanoseconds own = job.Left(), none{0};
+  const std::chrono::nanoseconds own = demand.all, none{0};
   std::chrono::nanoseconds before = lane.running;
   bool placed = false;
   for (const QueuedRequest* waiting : lane.jobs) {
-    if (!placed && job.deadline_ < waiting->deadline_) {
+    if (!placed && demand.deadline < waiting->deadline_) {
       placed = true;
-      if (const auto by = late(job, before + own); by > none) return by;
+      if (const auto by = late(demand, before + own); by > none) return by;
     }
     before += waiting->Left();
-    if (placed && late(*waiting, before) == none) {
-      if (const auto by = late(*waiting, before + own); by > none) return by;
+    if (placed && late(DemandOf(*waiting), before) == none) {
+      if (const auto by = late(DemandOf(*waiting), before + own); by > none) return by;
     }
   }
-  return placed ? none : late(job, before + own);
+  return placed ? none : late(demand, before + own);
 }
 
-absl::Status SearchPool::Admit(const Lane& lane, const QueuedRequest& job) const {
+absl::Status SearchPool::Admit(const Lane& lane, const Demand& demand) const {
   if (lane.jobs.size() >= bounds_.queue) return QueueFull(bounds_.queue, RetryDelay(lane));
-  if (bytes_ > 0 && bytes_ + job.bytes_ > bounds_.bytes)
+  if (bytes_ > 0 && bytes_ + demand.bytes > bounds_.bytes)
     return MemoryFull(bounds_.bytes, RetryDelay(lane));
-  if (const std::chrono::nanoseconds late = Late(lane, job); late.count() > 0)
-    return NoTime(job.Left(), AtLeastAMillisecond(late));
+  if (const std::chrono::nanoseconds late = Late(lane, demand); late.count() > 0)
+    return NoTime(demand.all, AtLeastAMillisecond(late));
   return absl::OkStatus();
 }
 
-/// Finds the job that gives way to `job`: the last unstarted job of the caller with the
-/// most waiting work. Null if there is none, or if no caller has more waiting than the
-/// caller of `job`, with `job` included.
-QueuedRequest* SearchPool::ToGiveWay(const Lane& lane, const QueuedRequest& job) {
+/// Finds the job that gives way to `demand`: the last unstarted job of the caller with
+/// the most waiting work. Null if there is none, or if no caller has more waiting than
+/// the caller of `demand`, with it included.
+QueuedRequest* SearchPool::ToGiveWay(const Lane& lane, const Demand& demand) {
   absl::flat_hash_map<std::uint64_t, std::chrono::nanoseconds> waiting;
-  waiting[job.caller_] = job.Left();
-  for (const QueuedRequest* one : lane.jobs) waiting[one->caller_] += one->Left();
+  waiting[demand.caller.number] = demand.all;
+  for (const QueuedRequest* one : lane.jobs) waiting[one->caller_.number] += one->Left();
   const auto most = std::max_element(waiting.begin(), waiting.end(), [](auto& a, auto& b) {
     return std::pair(a.second, a.first) < std::pair(b.second, b.first);
   });
-  if (most->second <= waiting[job.caller_]) return nullptr;
-  const auto last = std::find_if(
-      lane.jobs.rbegin(), lane.jobs.rend(),
-      [&](const QueuedRequest* one) { return one->caller_ == most->first && one->next_ == 0; });
+  if (most->second <= waiting[demand.caller.number]) return nullptr;
+  const auto last =
+      std::find_if(lane.jobs.rbegin(), lane.jobs.rend(), [&](const QueuedRequest* one) {
+        return one->caller_.number == most->first && one->next_ == 0;
+      });
   return last == lane.jobs.rend() ? nullptr : *last;
 }
 
 /// Like Admit, but first removes jobs that have to give way from the lane. If that does
 /// not help, they stay.
-absl::Status SearchPool::AdmitWithShares(Lane& lane, const QueuedRequest& job,
+absl::Status SearchPool::AdmitWithShares(Lane& lane, const Demand& demand,
                                          std::vector<QueuedRequest*>* give_way) {
-  absl::Status status = Admit(lane, job);
+  absl::Status status = Admit(lane, demand);
   while (!status.ok()) {
-    QueuedRequest* const other = ToGiveWay(lane, job);
+    QueuedRequest* const other = ToGiveWay(lane, demand);
     if (other == nullptr) break;
     give_way->push_back(other);
     std::erase(lane.jobs, other);
     bytes_ -= other->bytes_;
-    status = Admit(lane, job);
+    status = Admit(lane, demand);
   }
-  if (status.ok()) return status;
-  for (; !give_way->empty(); give_way->pop_back()) {
-    Insert(lane, give_way->back());
-    bytes_ += give_way->back()->bytes_;
-  }
+  if (!status.ok()) TakeBack(lane, *give_way);
   return status;
+}
+
+void SearchPool::TakeBack(Lane& lane, std::vector<QueuedRequest*>& given_way) {
+  for (; !given_way.empty(); given_way.pop_back()) {
+    Insert(lane, given_way.back());
+    bytes_ += given_way.back()->bytes_;
+  }
+}
+
+/// Requires the mutex.
+void SearchPool::Remember(const Demand& demand, bool refused) {
+  const auto now = QueuedRequest::Clock::now();
+  if (!refused && !RefusesSome()) return;
+  const std::uint64_t key = absl::HashOf(demand.caller.number, demand.caller.method);
+  if (!refused_.contains(key)) {
+    if (!refused) return;
+    if (refused_.size() >= kMostRemembered)
+      absl::erase_if(refused_,
+                     [&](const auto& one) { return now - one.second.last > kRemembered; });
+    if (refused_.size() >= kMostRemembered) return;
+    refused_[key] = {.least = demand, .before = demand, .since = now};
+  }
+  Refused& of = refused_[key];
+  of.Roll(now);
+  if (demand.all < of.least.all) of.least = demand;
+  of.unread -= of.unread > 0 ? 1 : 0;
+  if (!refused) return;
+  of.last = now;
+  last_refusal_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+void SearchPool::Refused::Roll(QueuedRequest::Clock::time_point now) {
+  if (now - since < kWindow) return;
+  before = std::exchange(least, {});
+  least.all = std::chrono::nanoseconds::max();
+  since = now;
+  unread = 0;
+}
+
+bool SearchPool::RefusesSome() const {
+  const QueuedRequest::Clock::duration last(last_refusal_.load(std::memory_order_relaxed));
+  return QueuedRequest::Clock::now().time_since_epoch() - last <= kRemembered;
+}
+
+bool SearchPool::MayHaveRoom(Caller caller, QueuedRequest::Clock::time_point deadline) {
+  const auto now = QueuedRequest::Clock::now();
+  const std::lock_guard lock(mutex_);
+  const auto found = refused_.find(absl::HashOf(caller.number, caller.method));
+  if (found == refused_.end() || now - found->second.last > kRemembered) return true;
+  Refused& of = found->second;
+  Demand demand = of.least.all < of.before.all ? of.least : of.before;
+  demand.deadline = deadline;
+  Lane& lane = LaneOf(demand);
+  demand.all *= of.unread + 1;
+  demand.bytes *= static_cast<std::uint64_t>(of.unread) + 1;
+  std::vector<QueuedRequest*> give_way;
+  const bool room = AdmitWithShares(lane, demand, &give_way).ok();
+  TakeBack(lane, give_way);
+  of.unread += room ? 1 : 0;
+  return room;
 }
 
 void SearchPool::Insert(Lane& lane, QueuedRequest* job) {
@@ -153,17 +223,20 @@ void SearchPool::Insert(Lane& lane, QueuedRequest* job) {
   lane.jobs.insert(behind, job);
 }
 
-absl::Status SearchPool::Submit(QueuedRequest* job, std::uint64_t caller) {
+absl::Status SearchPool::Submit(QueuedRequest* job, Caller caller) {
   const std::size_t queries = job->queries_;
   job->one_ = job->index_.served().meter().Estimate(job->effort_);
   job->caller_ = caller;
   if (job->Left() > bounds_.work) return WorkTooLarge(job->Left(), bounds_.work);
-  Lane& lane = job->Left() <= kQuick ? quick_ : bulk_;
+  const Demand demand = DemandOf(*job);
+  Lane& lane = LaneOf(demand);
   std::vector<QueuedRequest*> give_way;
   std::chrono::nanoseconds delay{0};
   {
     const std::lock_guard lock(mutex_);
-    if (absl::Status status = AdmitWithShares(lane, *job, &give_way); !status.ok()) return status;
+    absl::Status status = AdmitWithShares(lane, demand, &give_way);
+    Remember(demand, !status.ok());
+    if (!status.ok()) return status;
     Insert(lane, job);
     bytes_ += job->bytes_;
     if (!give_way.empty()) delay = RetryDelay(lane);
@@ -178,8 +251,9 @@ absl::Status SearchPool::Submit(QueuedRequest* job, std::uint64_t caller) {
   return absl::OkStatus();
 }
 
-void SearchPool::Start(QueuedRequest* job, absl::FunctionRef<std::uint64_t()> caller, bool here) {
-  if (here && job->IsNarrow() && TryRunHere(job)) return;
+void SearchPool::Start(QueuedRequest* job, absl::FunctionRef<Caller()> caller, bool here) {
+  here = here && job->IsNarrow() && !RefusesSome();
+  if (here && TryRunHere(job)) return;
   if (const absl::Status status = Submit(job, caller()); !status.ok()) job->Complete(status);
 }
 
@@ -204,6 +278,18 @@ void SearchPool::Loop(Lane& lane) {
   }
 }
 
+/// True if others wait that could use the time of a job that will be late. (If none do,
+/// it runs: estimates may be wrong.)
+bool SearchPool::CannotBeDone(const Lane& lane, const QueuedRequest& job) const {
+  if (lane.jobs.size() < 2) return false;
+  const std::chrono::nanoseconds needed = std::max(job.Left() / threads_, job.one_);
+  // Finished queries would be lost, so a job that has begun gets the benefit of
+  // doubt.
+  const std::chrono::nanoseconds doubt = needed / (job.next_ > 0 ? 4 : kSpare);
+  const std::chrono::nanoseconds left = job.deadline_ - QueuedRequest::Clock::now();
+  return left.count() > 0 && needed - doubt > left;
+}
+
 SearchPool::Work SearchPool::Take(Lane& lane) {
   std::unique_lock lock(mutex_);
   lane.wake.wait(lock, [&] { return stop_ || (!lane.jobs.empty() && lane.busy < threads_); });
@@ -213,6 +299,7 @@ SearchPool::Work SearchPool::Take(Lane& lane) {
   const auto threads = static_cast<std::size_t>(threads_);
   const std::size_t share =
       std::clamp<std::size_t>((job->queries_ + threads - 1) / threads, 1, job->Together());
+  if (CannotBeDone(lane, *job)) job->Fail(NoTime(job->Left(), RetryDelay(lane)));
   job->next_ = job->Dead() ? job->queries_ : std::min(begin + share, job->queries_);
   if (job->next_ == job->queries_) lane.jobs.pop_front();
   const std::chrono::nanoseconds estimate = job->one_ * (job->next_ - begin);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "hmann/hmann.h"
@@ -17,6 +18,13 @@
 #include "server/core/work_meter.h"
 
 namespace hmann::server {
+
+/// A caller of a method. Callers share the pool equally.
+struct Caller {
+  Caller(std::uint64_t number = 0, std::uint64_t method = 0)  // NOLINT: a number is a caller
+      : number(number), method(method) {}
+  std::uint64_t number, method;
+};
 
 /// The queries of one request. The request owns this object. The pool drops it when it
 /// calls Complete.
@@ -69,7 +77,7 @@ class QueuedRequest {
   std::atomic<bool> failed_{false};
   std::size_t next_ = 0;             // guarded, with the next two, by the pool's mutex
   std::chrono::nanoseconds one_{0};  // estimate per query, made at Submit
-  std::uint64_t caller_ = 0;
+  Caller caller_;
   std::atomic<std::size_t> unfinished_;  // queries
   std::mutex mutex_;
   absl::Status status_;  // guarded by mutex_
@@ -121,15 +129,22 @@ class SearchPool {
   int threads() const { return threads_; }
   PoolLoad load() const;
 
-  /// Accepts a job of a caller (any number that identifies the caller). Its Complete will
-  /// be called, possibly with OVER_SHARE. On errors Complete is not called:
-  /// RESOURCE_EXHAUSTED with QUEUE_FULL, MEMORY_FULL or NO_TIME and a delay estimated
-  /// from the waiting work; or WORK_TOO_LARGE, without a delay.
-  absl::Status Submit(QueuedRequest* job, std::uint64_t caller = 0);
+  /// Accepts a job of a caller. Its Complete will be called, possibly with OVER_SHARE. On
+  /// errors Complete is not called: RESOURCE_EXHAUSTED with QUEUE_FULL, MEMORY_FULL or
+  /// NO_TIME and a delay estimated from the waiting work; or WORK_TOO_LARGE, without a
+  /// delay.
+  absl::Status Submit(QueuedRequest* job, Caller caller = {});
+
+  /// True if a job was refused in the last two seconds.
+  bool RefusesSome() const;
+  /// Whether to read a request now. A caller whose job was refused in the last two
+  /// seconds is assumed to ask for the least that it asked for lately by the same method.
+  /// Returns false if Submit would refuse that.
+  bool MayHaveRoom(Caller caller, QueuedRequest::Clock::time_point deadline);
 
   /// Answers a narrow job in the calling thread if `here` is set and TryRunHere succeeds,
   /// else submits it. Its Complete is called, also with the error of Submit.
-  void Start(QueuedRequest* job, absl::FunctionRef<std::uint64_t()> caller, bool here = true);
+  void Start(QueuedRequest* job, absl::FunctionRef<Caller()> caller, bool here = true);
 
   /// Answers a job of one query in the calling thread, which saves two hand-overs. It
   /// does so only if nothing waits in the quick lane and one of its threads is idle; that
@@ -144,6 +159,21 @@ class SearchPool {
     std::chrono::nanoseconds estimate{0};
   };
 
+  /// What a job asks for.
+  struct Demand {
+    Caller caller;
+    QueuedRequest::Clock::time_point deadline;
+    std::chrono::nanoseconds one, all;  // estimates: a query, and all that are left
+    std::uint64_t bytes;
+  };
+  /// A caller since a refusal.
+  struct Refused {
+    void Roll(QueuedRequest::Clock::time_point now);
+    Demand least{}, before{};  ///< the least of this window (max: none) and of the one before
+    QueuedRequest::Clock::time_point since{}, last{};  ///< of the window; the last refusal
+    int unread = 0;  ///< in this window, requests that are about to be read
+  };
+
   struct Lane {
     std::deque<QueuedRequest*> jobs;      // with queries left, by deadline
     std::chrono::nanoseconds running{0};  // estimates of what threads took
@@ -156,20 +186,27 @@ class SearchPool {
   /// Returns true if this finished the job, which is gone by then.
   static bool Run(const Work& work);
   void Release(Lane& lane, bool here, const Work& work, std::uint64_t bytes);
+  bool CannotBeDone(const Lane& lane, const QueuedRequest& job) const;
   static void Insert(Lane& lane, QueuedRequest* job);
-  absl::Status Admit(const Lane& lane, const QueuedRequest& job) const;
-  absl::Status AdmitWithShares(Lane& lane, const QueuedRequest& job,
+  static Demand DemandOf(const QueuedRequest& job);
+  Lane& LaneOf(const Demand& demand);
+  void Remember(const Demand& demand, bool refused);
+  absl::Status Admit(const Lane& lane, const Demand& demand) const;
+  absl::Status AdmitWithShares(Lane& lane, const Demand& demand,
                                std::vector<QueuedRequest*>* give_way);
-  static QueuedRequest* ToGiveWay(const Lane& lane, const QueuedRequest& job);
-  std::chrono::nanoseconds Late(const Lane& lane, const QueuedRequest& job) const;
+  void TakeBack(Lane& lane, std::vector<QueuedRequest*>& given_way);
+  static QueuedRequest* ToGiveWay(const Lane& lane, const Demand& demand);
+  std::chrono::nanoseconds Late(const Lane& lane, const Demand& demand) const;
   std::chrono::nanoseconds RetryDelay(const Lane& lane) const;
 
   const int threads_;
   const PoolBounds bounds_;
   mutable std::mutex mutex_;
   Lane quick_, bulk_;
-  std::uint64_t bytes_ = 0;  // of submitted jobs that are not complete
-  bool here_ = false;        // a search runs in a caller's thread
+  std::uint64_t bytes_ = 0;                              // of submitted jobs that are not complete
+  absl::flat_hash_map<std::uint64_t, Refused> refused_;  // by caller and method
+  std::atomic<QueuedRequest::Clock::rep> last_refusal_{0};  // of any caller, in ticks
+  bool here_ = false;                                       // a search runs in a caller's thread
   bool stop_ = false;
   std::vector<std::thread> workers_;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <thread>
 #include <vector>
 
 #include "server/testing/fixture.h"
@@ -129,6 +130,58 @@ TEST_F(SearchPoolTest, RefusesWhatCannotBeDoneInTime) {
   running.Go();
   for (NotedRequest* job : {&running, &fits}) EXPECT_TRUE(job->done().get().ok());
   for (NotedRequest* job : {&long_one, &pushes}) EXPECT_EQ(job->answered[0], 0);
+}
+
+TEST_F(SearchPoolTest, ARefusedCallerMayNotHaveRoomForAsMuch) {
+  SearchPool pool(1, Bounds(10));
+  const auto in = [](auto time) { return Clock::now() + time; };
+  const Caller caller(1, 7), by_another_method(1, 8), other(2, 7);
+  NotedRequest running(&index_, 1, in(2h), 1, Guessed(3'600'000'000)),
+      long_one(&index_, 1, in(90min), 1, Guessed(3'600'000'000)),
+      shorter(&index_, 1, in(90min), 1, Guessed(2'400'000'000)),
+      of_the_other(&index_, 1, in(90min), 1, Guessed(3'600'000'000));
+  running.HoldFirst();
+  auto begun = running.begun();
+  ASSERT_TRUE(pool.Submit(&running).ok());
+  begun.wait();
+  EXPECT_TRUE(pool.MayHaveRoom(caller, in(90min))) << "nothing was refused yet";
+  EXPECT_FALSE(pool.RefusesSome());
+  EXPECT_EQ(Reason(pool.Submit(&long_one, caller)), "NO_TIME");
+  EXPECT_TRUE(pool.RefusesSome());
+  EXPECT_FALSE(pool.MayHaveRoom(caller, in(90min)));
+  EXPECT_TRUE(pool.MayHaveRoom(by_another_method, in(90min)));
+  EXPECT_TRUE(pool.MayHaveRoom(other, in(90min)));
+  EXPECT_TRUE(pool.MayHaveRoom(caller, in(3h))) << "there is time for one";
+  EXPECT_FALSE(pool.MayHaveRoom(caller, in(3h))) << "it is about to be read";
+  EXPECT_TRUE(pool.MayHaveRoom(caller, in(4h)));
+  // Now it asks for less.
+  EXPECT_EQ(Reason(pool.Submit(&shorter, caller)), "NO_TIME");
+  EXPECT_FALSE(pool.MayHaveRoom(caller, in(100min)));
+  EXPECT_TRUE(pool.MayHaveRoom(caller, in(160min)));
+  running.Go();
+  EXPECT_TRUE(running.done().get().ok());
+  for (NotedRequest* job : {&long_one, &shorter}) EXPECT_EQ(job->answered[0], 0);
+}
+
+TEST_F(SearchPoolTest, DropsWhatWillBeLateWhileOthersWait) {
+  SearchPool pool(1, Bounds(10));
+  const auto start = Clock::now();
+  NotedRequest running(&index_, 1, start + 1h, 1, Guessed(2500)),
+      late(&index_, 1, start + 10s, 1, Guessed(9'000'000)),
+      last(&index_, 1, start + 12s, 1, Guessed(2500));
+  running.HoldFirst();
+  auto begun = running.begun();
+  ASSERT_TRUE(pool.Submit(&running).ok());
+  begun.wait();
+  ASSERT_TRUE(pool.Submit(&late).ok());
+  ASSERT_TRUE(pool.Submit(&last).ok());
+  std::this_thread::sleep_until(start + 2s);
+  running.Go();
+  EXPECT_TRUE(running.done().get().ok());
+  const absl::Status dropped = late.done().get();
+  EXPECT_EQ(Reason(dropped), "NO_TIME") << dropped;
+  EXPECT_EQ(late.answered[0], 0);
+  EXPECT_TRUE(last.done().get().ok());
 }
 
 TEST_F(SearchPoolTest, RefusesTooMuchWork) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <ctime>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/check.h"
@@ -42,5 +43,12 @@ ServerProcess::ServerProcess(const ServerOptions& options, int core) {
 ServerProcess::~ServerProcess() { kill(pid_, SIGKILL); }
 
 std::string ServerProcess::address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+double ServerProcess::CpuMicroseconds() const {
+  clockid_t clock = 0;
+  timespec used{};
+  HMANN_CHECK(clock_getcpuclockid(pid_, &clock) == 0 && clock_gettime(clock, &used) == 0);
+  return static_cast<double>(used.tv_sec) * 1e6 + static_cast<double>(used.tv_nsec) / 1e3;
+}
 
 }  // namespace hmann::server

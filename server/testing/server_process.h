@@ -20,6 +20,8 @@ class ServerProcess {
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   std::string address() const;
+  /// The processor time that it has used, in microseconds.
+  double CpuMicroseconds() const;
 
  private:
   pid_t pid_ = 0;

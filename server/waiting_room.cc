@@ -1,0 +1,59 @@
+#include "server/waiting_room.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "server/unary_call.h"
+
+namespace hmann::server {
+
+void WaitingRoom::Add(UnaryCall* call, Caller caller, Clock::time_point deadline) {
+  const auto now = Clock::now();
+  const auto until = now + std::min<Clock::duration>(kLongest, (deadline - now) / 2);
+  const std::lock_guard lock(mutex_);
+  call->place_ = waiting_.insert(waiting_.end(), {call, caller, deadline, until});
+  call->waits_ = true;
+}
+
+bool WaitingRoom::Leave(UnaryCall* call) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(call->waits_, false)) return false;
+  waiting_.erase(call->place_);
+  return true;
+}
+
+void WaitingRoom::LookIn(Clock::time_point now, HasRoom has_room) {
+  std::list<Waiting> in;
+  {
+    const std::lock_guard lock(mutex_);
+    absl::flat_hash_set<std::uint64_t> without_room;  // callers
+    for (auto next = waiting_.begin(); next != waiting_.end();) {
+      const auto one = next++;
+      if (one->until > now) {
+        if (without_room.contains(one->caller.number)) continue;
+        if (!has_room(one->caller, one->deadline)) {
+          without_room.insert(one->caller.number);
+          continue;
+        }
+      }
+      one->call->waits_ = false;
+      in.splice(in.end(), waiting_, one);
+    }
+  }
+  for (const Waiting& one : in) one.call->Read();
+}
+
+void WaitingRoom::Close(const absl::Status& why) {
+  std::list<Waiting> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(waiting_);
+    for (const Waiting& one : all) one.call->waits_ = false;
+  }
+  for (const Waiting& one : all) one.call->Refuse(why);
+}
+
+}  // namespace hmann::server
