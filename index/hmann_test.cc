@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -156,6 +158,33 @@ TEST_F(Sample, AnswersDoNotDependOnTheTier) {
     }
     EXPECT_TRUE(slow_is_named);
   }
+}
+
+/// The resident bytes of a file's mapping in this process.
+std::uint64_t ResidentOf(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/'));
+  std::ifstream smaps("/proc/self/smaps");
+  std::uint64_t kilobytes = 0, all = 0;
+  bool of_file = false;
+  for (std::string line; std::getline(smaps, line);) {
+    const std::string key = line.substr(0, line.find(' '));
+    if (!key.ends_with(':')) of_file = line.ends_with(name);
+    if (of_file && key == "Rss:" && (std::istringstream(line.substr(4)) >> kilobytes))
+      all += kilobytes << 10;
+  }
+  return all;
+}
+
+TEST_F(Sample, BytesInMemoryAreNotResidentTwice) {
+  const std::string path = *folder_ / "twice.hmann";
+  std::filesystem::copy_file(*folder_ / "sample.hmann", path);
+  const auto mapped = *Index::Open(path, {.fast = "mapped", .slow = "mapped"});
+  mapped->Warm();
+  EXPECT_GT(ResidentOf(path), std::filesystem::file_size(path) / 2);
+  const std::string copy = *folder_ / "copied.hmann";
+  std::filesystem::copy_file(path, copy);
+  const auto copied = *Index::Open(copy, {.fast = "dram", .slow = "dram"});
+  EXPECT_LT(ResidentOf(copy), std::filesystem::file_size(copy) / 10);
 }
 
 TEST_F(Sample, SearchersDoNotDisturbEachOther) {

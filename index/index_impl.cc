@@ -44,6 +44,8 @@ absl::StatusOr<const Region*> IndexImpl::PlaceSection(const Section& section, co
   const PlacementSource source{file_.Bytes(section), section.checksum, file_.file().path(),
                                section.offset, Name(section)};
   HMANN_ASSIGN_OR_RETURN(Region region, tier.Place(source, progress));
+  if (region.data() != source.bytes.data())
+    file_.file().Advise(MappedFile::Access::kNone, section.offset, section.bytes);
   sections_.push_back(std::make_unique<PlacedSection>(
       PlacedSection{section, tier.traits().name, std::move(region)}));
   return &sections_.back()->region;

@@ -69,8 +69,8 @@ TEST(MetricsTest, CallsQueriesAndTheirWorkByIndex) {
   EXPECT_EQ(Value(text, R"(hmann_request_seconds_count{index="sift",method="SearchBatch"})"), 1);
   EXPECT_GT(*Value(text, R"(hmann_request_seconds_sum{index="sift",method="Search"})"), 0);
   // The first query five times, and four others.
-  EXPECT_GT(*Value(text, R"(hmann_node_reads_total{index="sift"})"),
-            5 * static_cast<double>(counted->counters->node_reads));
+  EXPECT_GT(*Value(text, R"(hmann_node_accesses_total{index="sift"})"),
+            5 * static_cast<double>(counted->counters->node_accesses));
   EXPECT_GT(*Value(text, R"(hmann_distances_total{index="sift"})"), 9 * kMetricsDim / 2);
   EXPECT_EQ(Value(text, R"(hmann_index_state{index="sift",state="serving"})"), 1);
   EXPECT_EQ(Value(text, R"(hmann_index_state{index="sift",state="failed"})"), 0);

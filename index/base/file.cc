@@ -96,7 +96,9 @@ void MappedFile::Advise(Access access, std::uint64_t offset, std::uint64_t bytes
   if (offset >= size_) return;
   const std::uint64_t begin = offset / 4_KiB * 4_KiB;
   const std::uint64_t end = std::min<std::uint64_t>(size_, offset + bytes);
-  const int advice = access == Access::kRandom ? MADV_RANDOM : MADV_SEQUENTIAL;
+  const int advice = access == Access::kRandom       ? MADV_RANDOM
+                     : access == Access::kSequential ? MADV_SEQUENTIAL
+                                                     : MADV_DONTNEED;
   ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, advice);
 }
 

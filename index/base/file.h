@@ -35,8 +35,9 @@ class MappedFile {
   /// to an empty span.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
-  enum class Access { kRandom, kSequential };
-  /// Tells the kernel how [offset, offset + bytes) will be read.
+  enum class Access { kRandom, kSequential, kNone };
+  /// Tells the kernel how [offset, offset + bytes) will be read. kNone: not for now, so
+  /// its pages stop counting as memory of this process.
   void Advise(Access access, std::uint64_t offset, std::uint64_t bytes) const;
 
   const std::string& path() const { return path_; }

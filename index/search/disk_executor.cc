@@ -72,8 +72,8 @@ void DiskExecutor::Start(Slot& slot, const QueryBatch& batch, std::size_t which)
   // Beams that waited for each other's slowest read would leave the device idle, so each
   // advances by itself.
   const std::uint32_t parts = batch.params.prefetch == Prefetch::kOff ? 1 : kBeamsAtOnce;
-  absl::Status status = slot.query.Open(batch.query(which), batch.params, batch.counters != nullptr,
-                                        parts, parts > 1 ? 1 : 0);
+  absl::Status status = slot.query.Open(batch.query(which), batch.params, batch.ListsReads(), parts,
+                                        parts > 1 ? 1 : 0);
   if (!status.ok()) return Finish(slot, batch, status);
   Advance(slot, batch);
 }

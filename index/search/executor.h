@@ -26,6 +26,9 @@ struct QueryBatch {
   const std::function<void(std::size_t, const absl::Status&, Answer&)>& done;
   Counters* counters = nullptr;
   const SearchLimits& limits;
+
+  /// Whether distinct reads are counted.
+  bool ListsReads() const { return counters != nullptr && limits.distinct_reads; }
 };
 
 /// Records to read for their content. The caller owns everything.

@@ -104,8 +104,8 @@ bool MemoryExecutor::Begin(Slot<Access>& slot, const QueryBatch& batch, std::siz
     slot.cut = StopCheck::CutOf(batch.limits);
     slot.access.Begin(batch.params.prefetch);
     slot.query.Exclude(batch.limits.excluded);
-    const absl::Status opened = slot.query.Open(
-        batch.query(*next), batch.params, batch.counters != nullptr, batch.params.query_threads);
+    const absl::Status opened = slot.query.Open(batch.query(*next), batch.params,
+                                                batch.ListsReads(), batch.params.query_threads);
     if (opened.ok() && slot.query.Done()) {  // nothing matches
       slot.which = *next;
       Finish(slot, batch);

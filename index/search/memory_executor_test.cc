@@ -285,6 +285,27 @@ TEST(MemoryExecutor, AWrongQueryAmongManyIsNamedAndTheOthersAreAnswered) {
   }
 }
 
+TEST(MemoryExecutor, DistinctReadsAreCountedWhenAskedFor) {
+  const RandomIndex index({.n = 300, .n1 = 40, .m = 4, .dim = 6});
+  ParamsExecutor runner(index.placed());
+  const auto query = index.Query(1);
+  const auto search = [&](bool distinct) {
+    Counters work;
+    const absl::Status status = runner.SearchMany(
+        1, [&](std::size_t) { return query.data(); }, {.k = 3}, 1,
+        [](std::size_t, const absl::Status& done, Answer&) { EXPECT_TRUE(done.ok()); }, &work,
+        {.distinct_reads = distinct});
+    EXPECT_TRUE(status.ok());
+    return work;
+  };
+  const Counters with = search(true), without = search(false);
+  EXPECT_GT(with.node_reads, 0u);
+  EXPECT_GT(with.node_bytes, 0u);
+  EXPECT_EQ(without.node_reads, 0u);
+  EXPECT_EQ(without.node_bytes, 0u);
+  EXPECT_EQ(without.node_accesses, with.node_accesses);
+}
+
 TEST(MemoryExecutor, ADeadlineEndsAllThatAreInFlightAndNotTheRunner) {
   const RandomIndex index({.n = 3000, .n1 = 500, .m = 8, .dim = 60});
   ParamsExecutor runner(index.placed());

@@ -46,10 +46,12 @@ void QueuedQuery::Count(const absl::Status& status, Clock::time_point began, std
   metrics_.Ended(call_.method, &index().served(), status, Clock::now() - began, queries);
 }
 
-/// Ends the budget before the call's deadline, to leave time to send the answer.
-SearchLimits QueuedQuery::WithBudget(const SearchLimits& limits) const {
+/// The limits of the searches. The budget ends before the call's deadline, to leave time
+/// to send the answer.
+SearchLimits QueuedQuery::LimitsOf(const SearchLimits& limits) const {
   constexpr std::chrono::nanoseconds kLeastMargin = std::chrono::milliseconds(1), kAtOnce{1};
   SearchLimits bounded = limits;
+  bounded.distinct_reads = options_.counters;
   if (options_.budget.count() == 0) return bounded;
   const std::chrono::nanoseconds left = limits.deadline - Clock::now();
   bounded.budget =
@@ -74,7 +76,7 @@ absl::Status QueuedQuery::Answer(std::size_t begin, std::size_t end, Searcher& s
     Counters work;
     const absl::Status status = searcher.SearchMany(
         at_once, [&](std::size_t i) { return Row(first + i); }, options_.search.params,
-        static_cast<std::uint32_t>(at_once), std::ref(done), &work, WithBudget(limits));
+        static_cast<std::uint32_t>(at_once), std::ref(done), &work, LimitsOf(limits));
     metrics_.Worked(index().served(), work);
     HMANN_RETURN_IF_ERROR(status);
     HMANN_RETURN_IF_ERROR(first_error);

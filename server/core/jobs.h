@@ -73,7 +73,7 @@ class QueuedQuery : public QueuedRequest {
   std::size_t Together() const final { return options_.together; }
   absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
                       const SearchLimits& limits) final;
-  SearchLimits WithBudget(const SearchLimits& limits) const;
+  SearchLimits LimitsOf(const SearchLimits& limits) const;
 
   Metrics& metrics_;
   const RequestParams options_;

@@ -67,7 +67,7 @@ const char* Name(Refusal refusal) {
 
 struct Metrics::OfIndex {
   std::array<Histogram*, kMethods.size()> seconds{};
-  Counter *queries, *node_reads, *io_reads, *io_bytes, *distances, *scrubbed;
+  Counter *queries, *node_accesses, *io_reads, *io_bytes, *distances, *scrubbed;
 };
 
 Metrics::Metrics(const Registry& registry)
@@ -81,7 +81,8 @@ Metrics::Metrics(const Registry& registry)
           .Help("Calls that were answered, from when the request was there to the reply")
           .Register(*families_);
   auto& queries = counter("hmann_queries_total", "Queries that were answered");
-  auto& node_reads = counter("hmann_node_reads_total", "Records of slow memory that queries read");
+  auto& node_accesses = counter("hmann_node_accesses_total",
+                                "Records of slow memory that queries used, with repeats");
   auto& io_reads = counter("hmann_device_reads_total", "Reads that queries asked a device for");
   auto& io_bytes = counter("hmann_device_read_bytes_total", "Bytes of these");
   auto& distances = counter("hmann_distances_total", "Exact distances that queries computed");
@@ -96,7 +97,7 @@ Metrics::Metrics(const Registry& registry)
           &seconds.Add({{"index", index->name()}, {"method", word}}, Seconds());
     }
     of->queries = &queries.Add(name);
-    of->node_reads = &node_reads.Add(name);
+    of->node_accesses = &node_accesses.Add(name);
     of->io_reads = &io_reads.Add(name);
     of->io_bytes = &io_bytes.Add(name);
     of->distances = &distances.Add(name);
@@ -138,7 +139,7 @@ void Metrics::Worked(const ServedIndex& index, const Counters& work) {
   for (std::size_t i = 0; i < of_index_.size(); ++i) {
     if (indexes_.indexes()[i].get() != &index) continue;
     const OfIndex& of = *of_index_[i];
-    of.node_reads->Increment(static_cast<double>(work.node_reads));
+    of.node_accesses->Increment(static_cast<double>(work.node_accesses));
     of.io_reads->Increment(static_cast<double>(work.io_reads));
     of.io_bytes->Increment(static_cast<double>(work.io_bytes));
     of.distances->Increment(static_cast<double>(work.distances_fast + work.distances_slow));

@@ -30,6 +30,9 @@ struct SearchLimits {
   /// multi-start). A vector that is its own learning query is excluded this way. None:
   /// 2^32 - 1.
   std::uint32_t excluded = 0xffffffff;
+  /// Whether to count distinct reads (Counters::node_reads, node_bytes). It takes 6 to
+  /// 9 % of the time of a batch.
+  bool distinct_reads = true;
 };
 
 }  // namespace hmann
