@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tests/attack.h"
 #include "tests/idle_connections.h"
@@ -121,6 +123,35 @@ TEST_P(FloodTest, OneAddressHasSoManyConnectionsAndNoMore) {
     EXPECT_TRUE(before.Describe("sample", {.deadline = 60s}).ok());
   }
   Connected(server.address(), CaFile());
+}
+
+/// The text of a page of `hmann serve --http`.
+std::string Page(const std::string& address, const std::string& path) {
+  const sockaddr_in to = LoopbackAddress(address);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+  const std::string request = absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  std::string page(1 << 20, '\0');
+  page.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(0, recv(fd, page.data(), page.size(), MSG_WAITALL))));
+  close(fd);
+  return page;
+}
+
+TEST_P(FloodTest, ConnectionsThatWereLeftWhileTheyWaitedAreNotTaken) {
+  ServerProgram server(Index(), Flags({"--http", "127.0.0.1:0"}));
+  server.program().Signal(SIGSTOP);
+  { const IdleConnections left(server.address(), 200); }
+  server.program().Signal(SIGCONT);
+  Connected(server.address(), CaFile());
+  const std::string page = Page(server.http(), "/metrics"),
+                    name = "\nhmann_connections_accepted_total ";
+  ASSERT_THAT(page, HasSubstr(name));
+  const std::string rest = page.substr(page.find(name) + name.size());
+  int taken = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(rest.substr(0, rest.find('\n')), &taken));
+  EXPECT_LT(taken, 20) << "of 201";
 }
 
 TEST_P(FloodTest, TwoThousandConnectionsWhereAThousandDescriptorsAre) {

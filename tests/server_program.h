@@ -40,16 +40,18 @@ class ServerProgram {
     }
     const nlohmann::json printed = nlohmann::json::parse(line);
     address_ = printed["listening"].get<std::string>();
+    http_ = printed.value("http", "");
     EXPECT_EQ(address_, absl::StrCat("127.0.0.1:", printed["port"].get<int>()));
   }
 
   const std::string& address() const { return address_; }
+  const std::string& http() const { return http_; }  ///< address; empty: none
   Program& program() { return *program_; }
 
  private:
   const TestFolder folder_;
   std::unique_ptr<Program> program_;
-  std::string address_;
+  std::string address_, http_;
 };
 
 /// `ca_file`: certificate of the CA that signed the server's; empty: plaintext.
