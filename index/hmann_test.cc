@@ -193,6 +193,7 @@ TEST_F(Sample, SearchersDoNotDisturbEachOther) {
   const Answers expected = SearchAll(index_, *queries_, options);
   std::vector<Answers> found(3);
   std::vector<std::thread> threads;
+  threads.reserve(found.size());
   for (Answers& answers : found)
     threads.emplace_back([&] { answers = SearchAll(index_, *queries_, options); });
   for (std::thread& thread : threads) thread.join();

@@ -21,7 +21,7 @@ struct ConnectionLimits {
   std::chrono::nanoseconds reply_timeout = std::chrono::minutes(1);     ///< until it is read
   std::uint64_t request_bytes = 4 << 20;  ///< per request; set by the server
   /// Per request with one vector, and of what is none; set by the server.
-  std::uint64_t single_bytes = 256 << 10;
+  std::uint64_t single_bytes = 2560 << 10;
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
   std::chrono::nanoseconds age = std::chrono::hours(1);
   std::chrono::nanoseconds keepalive = std::chrono::minutes(1);
