@@ -1,7 +1,8 @@
 /// An overloaded server on one core, with the load generator on the others. It measures
-/// two things. First, how much is answered in time at several times the capacity;
-/// arrivals follow a schedule, whether or not answers come. Second, the latency of a
-/// single search next to clients that send wide searches without a pause.
+/// three things. First, how much many clients get that come back soon after a refusal.
+/// Second, the latency of a single search next to clients that send wide searches without
+/// a pause. Third, how much is answered in time at several times the capacity; arrivals
+/// follow a schedule, whether or not answers come.
 ///
 ///     overload_bench --index sift.hmann --queries queries.u8bin
 #include <sched.h>

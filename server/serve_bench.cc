@@ -1,7 +1,7 @@
 /// Measures the cost of serving. It compares the latency of one gRPC search with that of
-/// the same search in process and of an empty RPC. It also measures queries per second by
-/// number of clients and batch size. The server is a separate process on loopback, with
-/// one thread per core by default.
+/// the same search in process and of an empty RPC. It also measures the server's
+/// processor time per call, and queries per second by number of clients and batch size.
+/// The server is a separate process on loopback, with one thread per core by default.
 ///
 ///     serve_bench --index sift.hmann --queries queries.u8bin --ef-l0 80
 #include <algorithm>

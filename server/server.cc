@@ -112,8 +112,8 @@ Server::~Server() {
 }
 
 absl::Status Server::Listen() {
-  const std::uint64_t max_request_bytes =
-      MaxRequestBytes(LargestDim(options_.indexes), options_.limits);
+  const std::uint32_t dim = LargestDim(options_.indexes);
+  const std::uint64_t max_request_bytes = MaxRequestBytes(dim, options_.limits);
   service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
                                              max_request_bytes, options_.default_deadline,
                                              metrics_.get(), replies_.get(), unread_.get());
@@ -145,7 +145,7 @@ absl::Status Server::Listen() {
   PublishHealth();  // before any check: gRPC's default is SERVING
   ConnectionLimits limits = options_.connections;
   limits.request_bytes = max_request_bytes;
-  limits.single_bytes += LargestDim(options_.indexes) * sizeof(float);
+  limits.single_bytes += dim * sizeof(float);
   guard_ = std::make_unique<ConnectionGuard>(limits, unread_.get());
   acceptor_->Start(guard_.get(), number, [this](int listener, int connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;

@@ -26,7 +26,7 @@ constexpr std::size_t kForgetAtATime = 64;
 /// Socket numbers may appear out of order by this much.
 constexpr std::int64_t kOutOfOrder = 256;
 constexpr std::chrono::seconds kOneLine(1);
-/// How long after a call has waited for its request the rest of that may come.
+/// How long after a call has waited for its request the rest of that may come: a guess.
 constexpr std::chrono::seconds kLarge(10);
 /// Memory of a connection that was shut down is freed gradually.
 constexpr std::chrono::milliseconds kBetweenTrims(200);

@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kKeepaliveTimeout(20);
 /// The size of one read. All calls in it start before the guard can check. A large batch
 /// is read in pieces of this size.
 constexpr int kMostRead = 8 << 10;
-/// The size of most requests with one vector.
+/// The size of most requests with one vector: a guess.
 constexpr int kMostAhead = 16 << 10;
 /// Headers beyond gRPC's limit end all calls of their connection. So gRPC's limit is far
 /// above kMostHeaders (service.cc), beyond which a call is refused alone.

@@ -20,7 +20,8 @@ struct ConnectionLimits {
   std::chrono::nanoseconds request_timeout = std::chrono::seconds(30);  ///< for the rest
   std::chrono::nanoseconds reply_timeout = std::chrono::minutes(1);     ///< until it is read
   std::uint64_t request_bytes = 4 << 20;  ///< per request; set by the server
-  /// Per request with one vector, and of what is none; set by the server.
+  /// Per request with one vector, and of what is none; the server adds a vector. A guess:
+  /// two names of a MiB in a row are allowed.
   std::uint64_t single_bytes = 2560 << 10;
   std::chrono::nanoseconds idle_timeout = std::chrono::minutes(5);
   std::chrono::nanoseconds age = std::chrono::hours(1);

@@ -283,8 +283,8 @@ void SearchPool::Loop(Lane& lane) {
 bool SearchPool::CannotBeDone(const Lane& lane, const QueuedRequest& job) const {
   if (lane.jobs.size() < 2) return false;
   const std::chrono::nanoseconds needed = std::max(job.Left() / threads_, job.one_);
-  // Finished queries would be lost, so a job that has begun gets the benefit of
-  // doubt.
+  // Finished queries would be lost, so a job that has begun gets the benefit of doubt: a
+  // quarter, which is a guess.
   const std::chrono::nanoseconds doubt = needed / (job.next_ > 0 ? 4 : kSpare);
   const std::chrono::nanoseconds left = job.deadline_ - QueuedRequest::Clock::now();
   return left.count() > 0 && needed - doubt > left;
