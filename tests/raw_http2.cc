@@ -148,30 +148,35 @@ std::string RawHttp2::ReadFrame(std::string* received) const {
 }
 
 bool RawHttp2::SendLong(std::uint32_t stream, std::string_view begin, std::uint64_t more) const {
-  constexpr std::uint64_t kWindow = 65'535;
-  constexpr std::size_t kMostFrame = 16'384;
-  std::uint64_t of_connection = kWindow - begin.size(), of_stream = of_connection,
-                settings = kWindow;
+  constexpr std::int64_t kWindow = 65'535, kMostFrame = 16'384;
+  // Waits for the server's settings, as its window may be smaller (RFC 9113, 6.9.2).
+  bool told = false;
+  std::int64_t of_connection = kWindow - static_cast<std::int64_t>(begin.size()),
+               of_stream = of_connection, settings = kWindow;
   std::string received;
   if (!Send(Data(stream, begin))) return false;
   while (more > 0) {
-    const std::size_t now = std::min<std::uint64_t>({kMostFrame, of_connection, of_stream, more});
-    if (now > 0) {
-      if (!Send(Data(stream, std::string(now, 'x')))) return false;
+    const std::int64_t now =
+        std::min({kMostFrame, of_connection, of_stream, static_cast<std::int64_t>(more)});
+    if (now > 0 && told) {
+      if (!Send(Data(stream, std::string(static_cast<std::size_t>(now), 'x')))) return false;
       of_connection -= now;
       of_stream -= now;
-      more -= now;
+      more -= static_cast<std::uint64_t>(now);
       continue;
     }
     const std::string frame = ReadFrame(&received);
     if (frame.empty()) return false;
     if (frame[3] == kPing && frame[4] != kAck) Send(Frame(kPing, kAck, 0, frame.substr(9)));
     if (frame[3] == kWindowUpdate)
-      (Number(frame, 5, 4) == 0 ? of_connection : of_stream) += Number(frame, 9, 4);
+      (Number(frame, 5, 4) == 0 ? of_connection : of_stream) +=
+          static_cast<std::int64_t>(Number(frame, 9, 4));
+    told = told || (frame[3] == kSettings && frame[4] != kAck);
     for (std::size_t at = 9; frame[3] == kSettings && at + 6 <= frame.size(); at += 6) {
       if (Number(frame, at, 2) != 4) continue;  // the window of a stream
-      of_stream += Number(frame, at + 2, 4) - settings;
-      settings = Number(frame, at + 2, 4);
+      const auto window = static_cast<std::int64_t>(Number(frame, at + 2, 4));
+      of_stream += window - settings;
+      settings = window;
     }
   }
   return true;
