@@ -52,7 +52,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
                       wire.details().empty() ? std::string() : wire.SerializeAsString());
 }
 
-void TellWhenToRetry(const absl::Status& status, grpc::CallbackServerContext* context) {
+grpc::Status EndOf(const absl::Status& status, grpc::CallbackServerContext* context) {
   std::int64_t ns = 0;
   const auto delay = status.GetPayload(kRetryNs);
   if (delay.has_value() && absl::SimpleAtoi(std::string(*delay), &ns)) {
@@ -60,6 +60,7 @@ void TellWhenToRetry(const absl::Status& status, grpc::CallbackServerContext* co
   } else if (absl::IsResourceExhausted(status)) {
     context->AddTrailingMetadata("grpc-retry-pushback-ms", "-1");
   }
+  return ToGrpc(status);
 }
 
 std::chrono::system_clock::time_point CallDeadline(const grpc::CallbackServerContext& context) {
@@ -74,7 +75,7 @@ std::chrono::system_clock::time_point CallDeadline(const grpc::CallbackServerCon
 
 grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpc(status));
+  reactor->Finish(EndOf(status, context));
   return reactor;
 }
 

@@ -13,9 +13,10 @@ namespace hmann::server {
 /// messages in grpc-status-details-bin: ErrorInfo, RetryInfo, BadRequest, ResourceInfo.
 grpc::Status ToGrpc(const absl::Status& status);
 
-/// Tells clients with a retry policy when to try again (grpc-retry-pushback-ms): after
-/// the delay of the error, or never if it has none and the server is not at fault.
-void TellWhenToRetry(const absl::Status& status, grpc::CallbackServerContext* context);
+/// The same as the end of a call. It also tells clients with a retry policy when to try
+/// again (grpc-retry-pushback-ms): after the delay of the error, or never if it has none
+/// and the server is not at fault.
+grpc::Status EndOf(const absl::Status& status, grpc::CallbackServerContext* context);
 
 /// The deadline of a call, at most a year ahead; max: none. gRPC's own conversion wraps
 /// to the past beyond the year 2262.

@@ -114,6 +114,30 @@ TEST_F(HostileCallTest, TooMuchMetadataFailsItsOwnCallOnly) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST_F(HostileCallTest, AFailureThatStaysIsNotTriedAgain) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetServiceConfigJSON(R"({"methodConfig": [{"name": [{}], "retryPolicy": {
+      "maxAttempts": 5, "initialBackoff": "0.001s", "maxBackoff": "0.001s",
+      "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]})");
+  const auto stub = v1::Search::NewStub(grpc::CreateCustomChannel(
+      served_.server->address(), grpc::InsecureChannelCredentials(), arguments));
+  grpc::ClientContext search, describe, get;
+  for (grpc::ClientContext* one : {&search, &describe, &get})
+    one->AddMetadata("x-trace", std::string(17 << 10, 'x'));
+  v1::SearchResponse answer;
+  v1::DescribeResponse described;
+  v1::GetResponse vectors;
+  for (const grpc::Status& status :
+       {stub->Search(&search, FirstSample(), &answer), stub->Describe(&describe, {}, &described),
+        stub->Get(&get, {}, &vectors)})
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  const std::string text = Metrics();
+  for (const char* method : {"Search", "Describe", "Get"})
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("method=\"", method,
+                                             "\",reason=\"METADATA_TOO_LARGE\"} 1\n")));
+}
+
 TEST_F(HostileCallTest, ANameIsCutBetweenCharacters) {
   for (const char* character : {"é", "€", "𝄞", "x"}) {
     std::string name = "a";

@@ -92,6 +92,35 @@ TEST_F(OverloadTest, AFullQueueRefusesWithAReasonAndADelayAndCancellingFreesTheT
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(OverloadTest, AClientWithARetryPolicyIsToldWhenToComeBack) {
+  Served served(OneThread());
+  client::Cancellation cancellation;
+  std::future<absl::Status> batch =
+      SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
+  EXPECT_EQ(Reason(AskUntilRefused(*served.client)), "QUEUE_FULL");
+  const auto stub = v1::Search::NewStub(ChannelTo(served.server->address()));
+  v1::SearchRequest request;
+  const auto query = SampleQueries(0, 1);
+  request.set_index("sift");
+  request.mutable_query()->set_raw(query.data(), query.size());
+  v1::SearchParams& params = *request.mutable_options();
+  params.set_k(10);  // the other ones are SlowParams, too
+  params.set_ef_l1(1000);
+  params.set_ef_l0(10000);
+  params.set_mode(v1::MODE_GRAPH);
+  grpc::ClientContext context;
+  v1::SearchResponse answer;
+  EXPECT_EQ(stub->Search(&context, request, &answer).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  const auto& trailing = context.GetServerTrailingMetadata();
+  const auto found = trailing.find("grpc-retry-pushback-ms");
+  ASSERT_NE(found, trailing.end());
+  // The batch would take minutes, and no delay is longer than 30 s.
+  EXPECT_EQ(std::string(found->second.data(), found->second.size()), "30000");
+  cancellation.Cancel();
+  EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
+}
+
 TEST_F(OverloadTest, MemoryOfRequestsAndRepliesIsBounded) {
   ServerOptions options = OneThread();
   options.queue = 100;

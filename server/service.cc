@@ -33,7 +33,7 @@ class AnsweredCall : public grpc::ServerUnaryReactor {
                const absl::Status& status, std::uint64_t bytes)
       : reply_(replies, [context] { context->TryCancel(); }) {
     reply_.Sent(bytes);
-    Finish(ToGrpc(status));
+    Finish(EndOf(status, context));
   }
   void OnDone() override { delete this; }
 
@@ -262,7 +262,9 @@ void SearchService::Begin(UnaryCall* call, const grpc::ByteBuffer& bytes) {
   if (!work.ok()) return call->Refuse(work.status(), named);
   QueuedRequest* const job = work->get();
   call->Keep(*std::move(work));
-  serving_.pool.Start(job, [&] { return CallerOf(call->context(), Work::kMethod); });
+  // While some are refused, a batch of one takes its turn with the others.
+  serving_.pool.Start(
+      job, [&] { return CallerOf(call->context(), Work::kMethod); }, !serving_.pool.RefusesSome());
 }
 
 UnaryCall* SearchService::NewCall(grpc::CallbackServerContext* context, Method method,

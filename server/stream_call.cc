@@ -192,10 +192,7 @@ void StreamCall::Settle(bool here) {
       StartRead(&in_);
     }
     if (write) StartWrite(&out_);
-    if (finish) {
-      TellWhenToRetry(end_, &context_);
-      Finish(ToGrpc(end_));
-    }
+    if (finish) Finish(EndOf(end_, &context_));
     if (group == nullptr) return;
     // The pool holds the group until it completes and deletes itself.
     serving_.pool.Start(

@@ -44,10 +44,7 @@ void UnaryCall::OnCancel() {
 }
 
 void UnaryCall::End(const absl::Status& status) {
-  if (!status.ok()) {
-    TellWhenToRetry(status, &context_);
-    return Finish(ToGrpc(status));
-  }
+  if (!status.ok()) return Finish(EndOf(status, &context_));
   reply_.Sent(out_.Length());
   StartWriteAndFinish(&out_, grpc::WriteOptions(), grpc::Status::OK);
 }

@@ -103,8 +103,7 @@ class SmallCall : public grpc::ServerUnaryReactor, public Request {
   absl::Status Reply() final { return Write(Message(), &out_); }
   void End(const absl::Status& status) final {
     reply_.Sent(out_.Length());
-    TellWhenToRetry(status, &context_);
-    Finish(ToGrpc(status));
+    Finish(EndOf(status, &context_));
   }
 
   grpc::CallbackServerContext& context_;

@@ -252,8 +252,7 @@ absl::Status SearchPool::Submit(QueuedRequest* job, Caller caller) {
 }
 
 void SearchPool::Start(QueuedRequest* job, absl::FunctionRef<Caller()> caller, bool here) {
-  here = here && job->IsNarrow() && !RefusesSome();
-  if (here && TryRunHere(job)) return;
+  if (here && job->IsNarrow() && TryRunHere(job)) return;
   if (const absl::Status status = Submit(job, caller()); !status.ok()) job->Complete(status);
 }
 
