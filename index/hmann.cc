@@ -56,11 +56,17 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
   const double wanted = options.recall.value_or(kDefaultRecall);
   const auto found = context.calibration->Find(WayOf(resolved.params, context),
                                                options.Widened(context.n).k, wanted);
-  if (found.has_value()) resolved.calibrated_recall = found->recall;
-  if (options.recall.has_value() && (!found.has_value() || found->recall < wanted)) {
+  if (found.has_value() && found->measured) resolved.calibrated_recall = found->recall;
+  if (options.recall.has_value() && !found.has_value()) {
+    const std::string sq =
+        context.scalar_bits > 0 ? absl::StrCat(" --sq ", context.scalar_bits) : "";
+    return FailedPrecondition("recall: searches of this kind were not calibrated: run hmann tune",
+                              sq);
+  }
+  if (options.recall.has_value() && found->recall < wanted) {
     return absl::OutOfRangeError(absl::StrFormat(
         "recall %g cannot be met by what was calibrated: the best is %.4f: run hmann tune", wanted,
-        found.has_value() ? found->recall : 0));
+        found->recall));
   }
   return resolved;
 }

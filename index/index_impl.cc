@@ -154,6 +154,21 @@ absl::Status IndexImpl::MakeCache(const OpenOptions& options, Progress& progress
   return absl::OkStatus();
 }
 
+/// Errors: FAILED_PRECONDITION for codes with which no search finds the least recall that
+/// is calibrated.
+absl::Status IndexImpl::CheckCodes(std::uint32_t bits) const {
+  constexpr std::uint32_t kUsualK = 10;
+  const Table table = tuned();
+  if (bits == 0 || !table->ok() || !(*table)->calibration.has_value()) return absl::OkStatus();
+  const auto best =
+      (*table)->calibration->Find({.mode = SearchMode::kGraph, .scalar_bits = bits}, kUsualK, 1);
+  if (!best.has_value() || best->recall >= kLeastRecall) return absl::OkStatus();
+  return FailedPrecondition(absl::StrFormat(
+      "sq: codes of %d bits are too coarse for these vectors: they find at most %.2f of the %d "
+      "nearest: give it %s",
+      bits, best->recall, kUsualK, bits == 4 ? "8 or 0" : "0"));
+}
+
 absl::Status IndexImpl::MakeCodes(std::uint32_t bits, const Tier& fast, Progress& progress) {
   if (bits == 0) return absl::OkStatus();
   if (placed_.l0 == nullptr || placed_.upper.empty()) {
@@ -220,6 +235,7 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   HMANN_RETURN_IF_ERROR(PlaceLabelOrder(progress));
   HMANN_RETURN_IF_ERROR(PlaceL0(*slow, options, progress));
   HMANN_RETURN_IF_ERROR(MakeCache(options, progress));
+  if (!options.coarse_codes) HMANN_RETURN_IF_ERROR(CheckCodes(sq_bits));
   HMANN_RETURN_IF_ERROR(MakeCodes(sq_bits, *fast, progress));
   // Helpers copy from addressable memory; a device transfers by itself.
   if (placed_.l0 == nullptr || options.helper_threads <= 0) return absl::OkStatus();

@@ -86,9 +86,14 @@ absl::Status Tune(const TuneFlags& flags) {
     options.open.slow = slow;
     options.open.sq_bits = bits;
     Progress progress;
-    HMANN_ASSIGN_OR_RETURN(const TuneReport report, hmann::Tune(options, progress));
-    for (const std::string& warning : report.warnings) std::cerr << "warning: " << warning << '\n';
-    for (const TunedForK& tuned : report.of_k) {
+    const absl::StatusOr<TuneReport> report = hmann::Tune(options, progress);
+    if (bits > 0 && placements.size() > 1 && absl::IsFailedPrecondition(report.status())) {
+      std::cerr << "warning: passed over: " << report.status().message() << '\n';
+      continue;
+    }
+    HMANN_RETURN_IF_ERROR(report.status());
+    for (const std::string& warning : report->warnings) std::cerr << "warning: " << warning << '\n';
+    for (const TunedForK& tuned : report->of_k) {
       if (!flags.json) Print(tuned);
       json["tuned"].push_back(ToJson(tuned));
     }

@@ -41,9 +41,12 @@ std::optional<Calibration::Found> Calibration::Find(const Way& way, std::uint32_
     if (curve.k <= k) below = &curve;
     if (curve.k >= k && above == nullptr) above = &curve;
   }
-  if (below == nullptr && above == nullptr)
-    return way.scalar_bits > 0 ? Find({way.mode, way.cells}, k, recall) : std::nullopt;
-  if (below == nullptr || above == nullptr) return On(*(below == nullptr ? above : below), recall);
+  if (below == nullptr && above == nullptr) return std::nullopt;
+  if (below == nullptr || above == nullptr) {
+    Found found = On(*(below == nullptr ? above : below), recall);
+    found.measured = above != nullptr;
+    return found;
+  }
   const Found low = On(*below, recall), high = On(*above, recall);
   if (below == above) return low;
   const auto from_below = [&](std::uint32_t to) {
@@ -63,12 +66,9 @@ std::optional<Calibration::Found> Calibration::Find(const Way& way, std::uint32_
 }
 
 bool Calibration::UpperIsEnough(const Way& way, std::uint32_t k, double recall) const {
-  const std::optional<Found> upper = Find({.mode = SearchMode::kUpper}, k, recall);
-  // Beyond the last measured k the recall falls at an unknown rate.
-  const bool measured = std::any_of(curves.begin(), curves.end(), [k](const Curve& curve) {
-    return curve.way.mode == SearchMode::kUpper && curve.k >= k;
-  });
-  if (!upper.has_value() || !measured || upper->recall < recall) return false;
+  const std::optional<Found> upper =
+      Find({.mode = SearchMode::kUpper, .scalar_bits = way.scalar_bits}, k, recall);
+  if (!upper.has_value() || !upper->measured || upper->recall < recall) return false;
   const std::optional<Found> other = Find(way, k, recall);
   if (!other.has_value() || other->recall < recall) return true;
   return upper->distances > 0 && upper->distances <= other->distances;

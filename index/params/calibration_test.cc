@@ -39,7 +39,7 @@ TEST(Calibration, AnswersBetweenWhatWasMeasured) {
 TEST(Calibration, ScalarCodesHaveCurvesOfTheirOwn) {
   Calibration example = Example();
   const Calibration::Way by_codes{.mode = SearchMode::kGraph, .scalar_bits = 4};
-  EXPECT_EQ(example.Find(by_codes, 1, 0.95)->ef_scale, 1) << "goes by the curve without";
+  EXPECT_FALSE(example.Find(by_codes, 1, 0.95).has_value()) << "their recall is not known";
   example.curves.push_back({by_codes, 1, 300, {{3, 0.95}}});
   EXPECT_EQ(example.Find(by_codes, 1, 0.95)->ef_scale, 3);
   EXPECT_EQ(example.Find(kMemory, 1, 0.95)->ef_scale, 1);
@@ -57,6 +57,8 @@ TEST(Calibration, SaysWhatItDoesNotReach) {
   const auto high = *example.Find(kMemory, 100, 0.99);
   EXPECT_EQ(high.ef_scale, 4);
   EXPECT_EQ(high.recall, 0.95);
+  EXPECT_TRUE(high.measured);
+  EXPECT_FALSE(example.Find(kMemory, 101, 0.9)->measured) << "beyond the last k";
   EXPECT_EQ(example.Find(kCells, 1, 0.9)->ef_scale, 2) << "of the only k";
   EXPECT_FALSE(example.Find({.mode = SearchMode::kQuantized}, 10, 0.9).has_value());
 }
@@ -79,6 +81,8 @@ TEST(Calibration, TheUpperLayersAloneWhereTheyFindEnoughForLess) {
   example.curves[1].points[1].distances = 0;
   EXPECT_FALSE(enough(10, 0.96)) << "nobody counted";
   example.curves[1].points[1].distances = 200;
+  EXPECT_FALSE(example.UpperIsEnough({.mode = SearchMode::kGraph, .scalar_bits = 8}, 10, 0.96))
+      << "measured without codes";
 
   SearchContext context{.n = 100000, .n1 = 10000};
   context.calibration = &example;

@@ -167,8 +167,12 @@ class Resolution {
   double Effort() const {
     if (context_.ef_scale.has_value()) return *context_.ef_scale;
     if (context_.calibration == nullptr || params_.mode == SearchMode::kMultiStart) return 1;
-    const auto found = context_.calibration->Find(WayOf(params_, context_), params_.k,
-                                                  options_.recall.value_or(kDefaultRecall));
+    const Calibration::Way way = WayOf(params_, context_);
+    const double recall = options_.recall.value_or(kDefaultRecall);
+    auto found = context_.calibration->Find(way, params_.k, recall);
+    // Codes that were not calibrated may lose little.
+    if (!found.has_value())
+      found = context_.calibration->Find({way.mode, way.cells}, params_.k, recall);
     return found.has_value() ? found->ef_scale : 1;
   }
 

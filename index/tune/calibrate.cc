@@ -29,11 +29,12 @@ struct Wanted {
   std::uint32_t k;
   std::uint64_t queries;
 };
-constexpr Wanted kWanted[] = {{1, 5000}, {10, 2500}, {100, 500}, {1000, 30}, {10000, 4}};
-/// Above this k, scalar codes and codes in far memory use their curve of this k.
-constexpr std::uint32_t kMostKOfOthers = 100;
+constexpr Wanted kWanted[] = {{1, 5000}, {10, 2500}, {100, 500}, {1000, 100}, {10000, 4}};
+/// Eight bits lose nothing of most vectors. If they lose at most this share of the
+/// neighbors, the curve without codes is theirs.
+constexpr double kNothing = 0.001;
 /// Every curve has a point near these recalls, ascending.
-constexpr double kCalibrated[] = {0.85, 0.9, 0.95, 0.99};
+constexpr double kCalibrated[] = {kLeastRecall, 0.9, kDefaultRecall, 0.99};
 /// The curve is measured on some queries. All queries are run once, near the default
 /// recall, and shift the curve by the difference they find there. Cost is proportional to
 /// queries, and the slope of recall depends less on the choice of queries than its level.
@@ -62,8 +63,7 @@ class CalibrationOfIndex {
 
   absl::StatusOr<Calibration> Run(const std::string& path) {
     path_ = path;
-    // Eight bits lose almost nothing.
-    for (const std::uint32_t bits : {0u, 4u}) HMANN_RETURN_IF_ERROR(Open(bits));
+    for (const std::uint32_t bits : {0u, 8u, 4u}) HMANN_RETURN_IF_ERROR(Open(bits));
     const std::uint64_t n = indexes_.front()->info().n;
     const std::uint64_t most_k = options_.queries.empty() ? std::max<std::uint64_t>(n, 2) - 1 : n;
     for (const Wanted& wanted : kWanted) {
@@ -92,7 +92,8 @@ class CalibrationOfIndex {
       const IndexInfo& info = indexes_.front()->info();
       if (info.n * info.dim > UsableMemoryBytes() / 8) return absl::OkStatus();
     }
-    auto index = Index::Open(path_, {.fast = "mapped", .slow = "mapped", .sq_bits = bits});
+    auto index = Index::Open(
+        path_, {.fast = "mapped", .slow = "mapped", .sq_bits = bits, .coarse_codes = true});
     if (bits > 0 && !index.ok()) return absl::OkStatus();
     HMANN_RETURN_IF_ERROR(index.status());
     indexes_.push_back(*std::move(index));
@@ -109,20 +110,59 @@ class CalibrationOfIndex {
     calibration_.origin = learning.origin;
     const LearningSet left_in = learning.left_out.empty() ? LearningSet{} : learning.LeftIn();
     progress_.Start("calibrate", 0, "settings");
+    CountingRuns without_codes(indexes_.front(), learning, options_.threads, options_.cancelled);
+    const std::size_t first = calibration_.curves.size();
     for (const auto& index : indexes_) {
+      const std::vector<SearchContext> contexts = Contexts(*index);
       CountingRuns runs(index, learning, options_.threads, options_.cancelled);
       CountingRuns runs_left_in(index, left_in, options_.threads, options_.cancelled);
-      for (const SearchContext& context : Contexts(*index)) {
-        const bool rare = context.scalar_bits > 0 || (context.far && !context.block_tier);
-        if (rare && wanted.k > kMostKOfOthers) continue;
-        HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, learning.n(), runs, runs_left_in));
+      if (contexts.front().scalar_bits == 8) {
+        HMANN_ASSIGN_OR_RETURN(
+            const bool same,
+            LoseNothing(contexts.front(), calibration_.curves[first], without_codes, runs));
+        if (same) {
+          AddTheSame(first, 8);
+          continue;
+        }
       }
-      if (ImplOf(*index).placed().coded != nullptr) continue;
-      HMANN_RETURN_IF_ERROR(AddCurve(Contexts(*index).front(), SearchMode::kUpper, wanted.k,
-                                     learning.n(), runs, runs_left_in));
+      for (const SearchContext& context : contexts)
+        HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, learning.n(), runs, runs_left_in));
+      HMANN_RETURN_IF_ERROR(AddCurve(contexts.front(), SearchMode::kUpper, wanted.k, learning.n(),
+                                     runs, runs_left_in));
     }
     progress_.Finish();
     return absl::OkStatus();
+  }
+
+  static std::uint64_t Some(std::uint64_t queries, std::uint32_t k) {
+    return std::min(queries, k < 100 ? kSome : kSome / 2);
+  }
+
+  /// Whether codes find the same share of the neighbors as `curve` without them, at its
+  /// lowest and at its highest point.
+  absl::StatusOr<bool> LoseNothing(const SearchContext& context, const Calibration::Curve& curve,
+                                   CountingRuns& without_codes, CountingRuns& runs) {
+    HMANN_ASSIGN_OR_RETURN(const ResolvedParams at_one,
+                           SearchParams({.k = curve.k, .mode = curve.way.mode}).Resolve(context));
+    for (const Calibration::Point& point : {curve.points.front(), curve.points.back()}) {
+      const ResolvedParams params =
+          WithEfScale(at_one, double{point.ef_scale}, context.n, context.n1);
+      const std::uint64_t some = Some(runs.queries(), curve.k);
+      HMANN_ASSIGN_OR_RETURN(const Counted without, without_codes.Run(params, some));
+      HMANN_ASSIGN_OR_RETURN(const Counted with, runs.Run(params, some));
+      if (with.recall < without.recall - kNothing) return false;
+    }
+    return true;
+  }
+
+  /// Copies the curves of searches in memory from `first` on.
+  void AddTheSame(std::size_t first, std::uint32_t bits) {
+    for (std::size_t i = first, end = calibration_.curves.size(); i < end; ++i) {
+      Calibration::Curve curve = calibration_.curves[i];
+      if (curve.way.mode == SearchMode::kQuantized) continue;
+      curve.way.scalar_bits = bits;
+      calibration_.curves.push_back(std::move(curve));
+    }
   }
 
   /// The contexts in which each search mode is the default.
@@ -159,7 +199,7 @@ class CalibrationOfIndex {
       progress_.Advance(1);
       return runs.Run(WithEfScale(at_one, ef_scale, context.n, context.n1), of);
     };
-    const std::uint64_t some = std::min(queries, k < 100 ? kSome : kSome / 2);
+    const std::uint64_t some = Some(queries, k);
     EfScaleCurve curve([&](double ef_scale) { return count(ef_scale, some); },
                        static_cast<double>(some * k));
     std::optional<EfScaleCurve::Point> middle;
@@ -206,7 +246,7 @@ class CalibrationOfIndex {
   const CalibrateOptions& options_;
   Progress& progress_;
   std::string path_;
-  std::vector<std::shared_ptr<const Index>> indexes_;  ///< without and with scalar codes
+  std::vector<std::shared_ptr<const Index>> indexes_;  ///< without codes, with 8 bits, with 4
   Calibration calibration_;
 };
 

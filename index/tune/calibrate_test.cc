@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
+#include <random>
 
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
@@ -22,6 +24,7 @@ constexpr std::uint32_t kQueries = 1000;
 struct Outcome {
   double recall = 0;
   std::uint64_t distances = 0;
+  std::optional<double> predicted = {};
 };
 
 class CalibrateTest : public ::testing::Test {
@@ -41,15 +44,19 @@ class CalibrateTest : public ::testing::Test {
   }
 
   Outcome Search(const SearchParams& options, const std::string& slow = "mapped") {
-    const auto index = *Index::Open(build_.out, {.slow = slow});
+    return Search(options, OpenOptions{.slow = slow});
+  }
+  Outcome Search(const SearchParams& options, const OpenOptions& open) {
+    const auto index = *Index::Open(build_.out, open);
     const auto file = *VectorFile::Open(queries_);
     const GroundTruth truth =
         *ExactSearch(*IndexFile::Open(build_.out), {file.Row(0), kQueries * file.row_bytes()},
                      options.k, 2, quiet_);
-    const ResolvedParams params = index->Resolve(options)->params;
+    const ResolvedSearch resolved = *index->Resolve(options);
+    const ResolvedParams& params = resolved.params;
     Searcher searcher(index);
     Counters counters;
-    Outcome outcome;
+    Outcome outcome{.predicted = resolved.calibrated_recall};
     for (std::uint32_t i = 0; i < kQueries; ++i) {
       Answer answer;
       EXPECT_TRUE(searcher.Search(file.Row(i), params, &answer, &counters).ok());
@@ -145,6 +152,42 @@ TEST_F(CalibrateTest, KnowsManyNeighborsAndScalarCodes) {
     const double recall = Search({.k = k}).recall;
     EXPECT_GT(recall, 0.925) << k;
     EXPECT_LT(recall, k > 1 ? 0.98 : 1.0) << k;
+  }
+}
+
+TEST_F(CalibrateTest, PredictsWhatScalarCodesFind) {
+  Make(Shape::kUniform, DType::kF32, 3, 8000);  // near vectors have the same code
+  ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
+  for (const std::uint32_t bits : {0u, 8u, 4u}) {
+    const Outcome outcome = Search({.k = 100}, OpenOptions{.sq_bits = bits});
+    EXPECT_NEAR(*outcome.predicted, outcome.recall, 0.005) << bits;
+  }
+  EXPECT_FALSE(Search({.k = 500}).predicted.has_value()) << "beyond what was calibrated";
+}
+
+TEST_F(CalibrateTest, CodesThatAreTooCoarseAreRefusedByName) {
+  constexpr std::uint32_t kDim = 16;
+  build_ = SmallBuild(folder_, DType::kF32, Metric::kL2, 10, kDim);
+  std::mt19937 random;
+  std::vector<float> values(4000 * kDim);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::normal_distribution<float>()(random);
+    if (i % kDim == 0) values[i] *= 1000;  // one long axis takes all levels
+  }
+  WriteRows(build_.base, kDim, values);
+  MustBuild(build_);
+  const auto open = [&](std::uint32_t bits) {
+    return Index::Open(build_.out, {.sq_bits = bits}).status();
+  };
+  EXPECT_TRUE(open(8).ok()) << "nothing was measured";
+  for (int again = 0; again < 2; ++again) {
+    ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
+    for (const std::uint32_t bits : {8u, 4u}) {
+      EXPECT_EQ(open(bits).code(), absl::StatusCode::kFailedPrecondition) << open(bits);
+      EXPECT_THAT(std::string(open(bits).message()),
+                  testing::HasSubstr(absl::StrCat("codes of ", bits, " bits are too coarse")));
+    }
+    EXPECT_TRUE(open(0).ok());
   }
 }
 

@@ -11,6 +11,8 @@ namespace hmann {
 
 /// The mean recall that the default parameters aim at, if the index is calibrated.
 constexpr double kDefaultRecall = 0.95;
+/// The least recall that is calibrated.
+constexpr double kLeastRecall = 0.85;
 
 /// The recall and work that the default parameters reach on an index. They are measured
 /// on that index when it is built, not fitted to other data. The *ef_scale*
@@ -48,13 +50,14 @@ struct Calibration {
     /// Expected recall; below the requested one if no ef_scale reaches it.
     double recall = 0;
     double distances = 0;  ///< expected number of distances; 0: not counted
+    bool measured = true;  ///< false: k is beyond every calibrated one, recall is a guess
   };
   /// Finds the ef_scale for a recall. Between two measured points it interpolates the
   /// logarithm of ef_scale linearly over the log-odds of the recall. Between two
   /// calibrated k it interpolates linearly over log k: the logarithm of ef_scale, or
   /// epsilon itself for a mode that epsilon terminates (doc/notes/tuning.md). Beyond the
-  /// last k, the value at the last k holds. A way with scalar codes that has no curve
-  /// uses the curve without them. nullopt: this way was not calibrated.
+  /// last k, the value at the last k is returned as a guess. nullopt: this way was not
+  /// calibrated.
   std::optional<Found> Find(const Way& way, std::uint32_t k, double recall) const;
 
   /// Whether the upper layers alone reach the recall with no more distances than `way`,

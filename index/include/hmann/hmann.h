@@ -45,6 +45,9 @@ struct OpenOptions {
   /// require L0 in memory. Absent: the setting that the tuned table of the index found
   /// fastest, or none if it has no such entry.
   std::optional<std::uint32_t> sq_bits = {};
+  /// Accept codes that are too coarse for the vectors: with them, no search parameters
+  /// find most of the neighbors (by the calibration). Otherwise Open rejects them.
+  bool coarse_codes = false;
 };
 
 /// The parameters of a search, resolved for an index.
@@ -71,7 +74,8 @@ class Index {
   ///
   /// Errors: NOT_FOUND, INVALID_ARGUMENT (foreign file, unknown tier), DATA_LOSS
   /// (truncated or damaged), RESOURCE_EXHAUSTED, UNIMPLEMENTED (another version of the
-  /// format), FAILED_PRECONDITION (a tier that cannot work on this machine).
+  /// format), FAILED_PRECONDITION (a tier that cannot work on this machine, codes that
+  /// are too coarse).
   static absl::StatusOr<std::shared_ptr<const Index>> Open(const std::string& path,
                                                            const OpenOptions& options = {},
                                                            Progress* progress = nullptr);
