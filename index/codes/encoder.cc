@@ -181,10 +181,11 @@ void CodeQuery::Finish(const std::uint32_t* factors, const std::int32_t* dots,
   for (std::size_t i = 0; i < n; ++i) {
     const Factors f = UnpackFactors(factors[i]);
     const float gap = gaps[kOneCentroid ? 0 : i];
-    const float rounding = f.a * kRoundingOfA;
-    const float variance =
-        f.b * f.b * (gap * gap_factor_ + rounding_variance_) + rounding * rounding;
-    errors[i] = std::sqrt(variance < FLT_MAX ? variance : FLT_MAX);
+    // In doubles: a variance is the square of a distance, whose range f32 fills.
+    const double a = f.a, b = f.b, rounding = a * kRoundingOfA;
+    const double error =
+        std::sqrt(b * b * (gap * gap_factor_ + rounding_variance_) + rounding * rounding);
+    errors[i] = error < FLT_MAX ? static_cast<float>(error) : FLT_MAX;
   }
 }
 

@@ -295,6 +295,27 @@ TEST(Estimate, LargestVectorsStayFinite) {
   }
 }
 
+/// At 2^-46 and 2^58 the squares of distances do not fit f32.
+TEST(Estimate, TheUnitOfLengthDoesNotMatter) {
+  for (const Metric metric : {Metric::kL2, Metric::kInnerProduct}) {
+    CodeSample sample = GenerateSample(DType::kF32, 16, 200, 10, 0.5f, 1);
+    const StoredSample stored = Store(sample, metric);
+    const Estimates expected = EstimateAll(sample, stored, MustMake(stored, 2));
+    for (const int exponent : {-46, 58}) {
+      const float unit = std::ldexp(1.0f, exponent);
+      CodeSample moved = sample;
+      for (auto* vectors : {&moved.rows, &moved.centroids, &moved.queries})
+        for (float& component : *vectors) component *= unit;
+      const StoredSample scaled = Store(moved, metric);
+      Estimates found = EstimateAll(moved, scaled, MustMake(scaled, 2));
+      for (auto* figures : {&found.estimates, &found.errors})
+        for (float& figure : *figures) figure = figure / unit / unit;
+      EXPECT_EQ(found.estimates, expected.estimates) << exponent;
+      EXPECT_EQ(found.errors, expected.errors) << exponent;
+    }
+  }
+}
+
 TEST(Make, RefusesWhatItCannotMean) {
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, 8);
   const auto message = [](const absl::StatusOr<Encoder>& encoder) {

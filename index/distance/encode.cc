@@ -6,6 +6,7 @@
 
 #include "hmann/distance.h"
 #include "index/base/status_macros.h"
+#include "index/distance/check_norm.h"
 #include "index/distance/half.h"
 
 namespace hmann {
@@ -13,6 +14,9 @@ namespace {
 
 /// (|a| + |b|)^2 stays finite for any two rows below this, so that no distance overflows.
 constexpr double kMaxSquaredNorm = std::numeric_limits<float>::max() / 4.0;
+/// The squared distance of neighbors that are 4,096 times nearer to each other than to
+/// the origin then keeps its 24 bits. Smaller vectors all seem to be equal, in the end.
+constexpr double kLeastSquaredNorm = 0x1p-96;
 
 /// The most that rounding may take from a vector, as a share of its norm. Halves that are
 /// not denormal lose at most 1 / 2048.
@@ -40,12 +44,7 @@ absl::StatusOr<double> SquaredNorm(const Kernels& kernels, const void* vector) {
     }
     sum += static_cast<double>(x) * x;
   }
-  if (kernels.metric == Metric::kCosine && sum == 0)
-    return InvalidArgument("zero vector: it has no direction, so cosine is undefined");
-  if (kernels.metric != Metric::kCosine && !(sum <= kMaxSquaredNorm)) {
-    return InvalidArgument("squared norm: expected at most ", kMaxSquaredNorm,
-                           ", so that f32 distances do not overflow; found ", sum);
-  }
+  HMANN_RETURN_IF_ERROR(CheckNorm(kernels.metric, sum));
   return sum;
 }
 
@@ -87,12 +86,11 @@ absl::Status EncodeBytes(const Kernels& kernels, const void* vector, std::byte* 
   std::memcpy(row, vector, kernels.dim);
   if (kernels.metric != Metric::kCosine) return absl::OkStatus();
   const auto* components = static_cast<const Component*>(vector);
-  std::int64_t squared_norm = 0;
+  double squared_norm = 0;
   for (std::uint32_t i = 0; i < kernels.dim; ++i)
     squared_norm += std::int32_t{components[i]} * components[i];
-  if (squared_norm == 0)
-    return InvalidArgument("zero vector: it has no direction, so cosine is undefined");
-  const float inverse_norm = static_cast<float>(1.0 / std::sqrt(static_cast<double>(squared_norm)));
+  HMANN_RETURN_IF_ERROR(CheckNorm(kernels.metric, squared_norm));
+  const auto inverse_norm = static_cast<float>(1.0 / std::sqrt(squared_norm));
   const std::size_t at = kernels.row_bytes - sizeof(float);
   std::memset(row + kernels.dim, 0, at - kernels.dim);
   std::memcpy(row + at, &inverse_norm, sizeof(float));
@@ -100,6 +98,21 @@ absl::Status EncodeBytes(const Kernels& kernels, const void* vector, std::byte* 
 }
 
 }  // namespace
+
+absl::Status CheckNorm(Metric metric, double squared_norm) {
+  if (metric == Metric::kCosine) {
+    if (squared_norm > 0) return absl::OkStatus();
+    return InvalidArgument("zero vector: it has no direction, so cosine is undefined");
+  }
+  if (!(squared_norm <= kMaxSquaredNorm)) {
+    return InvalidArgument("squared norm: expected at most ", kMaxSquaredNorm,
+                           ", so that f32 distances do not overflow; found ", squared_norm);
+  }
+  if (squared_norm == 0 || squared_norm >= kLeastSquaredNorm) return absl::OkStatus();
+  return InvalidArgument("squared norm: expected 0, or at least ", kLeastSquaredNorm,
+                         ", so that f32 distances do not vanish; found ", squared_norm,
+                         ": scale the vectors");
+}
 
 DistanceKey Kernels::ToKey(float distance) const {
   if (!IsFloat(dtype) && metric != Metric::kCosine) {
