@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "hmann/types.h"
 
 namespace hmann {
 
@@ -18,6 +20,8 @@ struct GroundTruth {
   std::vector<std::uint64_t> ids;  ///< n x k, row-major; kNoNeighbor where a query has fewer
   /// n x k, as hmann reports them (squared L2, ...). Empty if the file has none.
   std::vector<float> distances;
+  /// Decides which distances are equal but for rounding (RecallAtK). No file stores it.
+  Metric metric = Metric::kL2;
 
   std::span<const std::uint64_t> Ids(std::uint64_t query) const {
     return {ids.data() + query * k, k};
@@ -29,6 +33,8 @@ struct GroundTruth {
   }
 };
 
+/// The size of a distance that is not 0, but would be as an f32: a tie with nothing.
+constexpr float kVanished = std::numeric_limits<float>::denorm_min();
 constexpr std::uint64_t kNoNeighbor = 0xffffffff;  ///< -1 in files
 
 /// The density of a data set around queries, from squared L2 distances to their nearest

@@ -57,9 +57,9 @@ absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
   if (absl::StatusOr<GroundTruth> kept = ReadGroundTruth(path); kept.ok()) return kept;
   say(absl::StrCat("ground truth: computing the exact ", exact.k, " neighbors, once (kept as ",
                    path, ")"));
-  HMANN_ASSIGN_OR_RETURN(ExactReport report, ExactNeighbors(base, queries, exact, progress));
-  HMANN_RETURN_IF_ERROR(WriteGroundTruth(path, report.truth));
-  return std::move(report.truth);
+  HMANN_ASSIGN_OR_RETURN(GroundTruth truth, ExactNeighbors(base, queries, exact, progress));
+  HMANN_RETURN_IF_ERROR(WriteGroundTruth(path, truth));
+  return truth;
 }
 
 }  // namespace hmann::eval

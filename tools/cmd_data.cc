@@ -113,12 +113,11 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.base, flags.rows));
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
   Progress progress;
-  HMANN_ASSIGN_OR_RETURN(const ExactReport exact, ExactNeighbors(base, queries, options, progress));
-  HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, exact.truth));
-  Json report = DescribeTruth(flags.out, exact.truth);
+  HMANN_ASSIGN_OR_RETURN(const GroundTruth exact, ExactNeighbors(base, queries, options, progress));
+  HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, exact));
+  Json report = DescribeTruth(flags.out, exact);
   report["metric"] = std::string(Name(flags.metric));
   report["base_rows"] = base.n();
-  report["scanned_queries"] = exact.scanned_queries;
   return Print(flags, report);
 }
 
@@ -177,8 +176,7 @@ void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   AddParsed(app, "--metric", ParseMetric, &flags->metric, "l2 (default), ip or cosine");
   app.add_option("--k", flags->exact.k, "neighbors per query");
   app.add_option("--rows", flags->rows, "use only the first rows of the base");
-  app.add_option("--threads", flags->exact.threads,
-                 "threads (0: all; OpenBLAS has its own: OPENBLAS_NUM_THREADS)");
+  app.add_option("--threads", flags->exact.threads, "threads (0: all)");
   app.add_option("--out", flags->out,
                  "file to write: .gt (with distances), .ibin or .ivecs (without)")
       ->required();

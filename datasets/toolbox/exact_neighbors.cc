@@ -1,12 +1,8 @@
 #include "datasets/toolbox/exact_neighbors.h"
 
-#include <faiss/utils/distances.h>
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <string>
 #include <utility>
@@ -20,14 +16,15 @@
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
 #include "index/base/units.h"
+#include "index/distance/check_norm.h"
 
 namespace hmann {
 namespace {
 
-constexpr std::size_t kChunk = 64;  ///< rows or queries that a thread takes at once
-constexpr std::uint64_t kFullScanRows = 1 << 16;
-/// f32 distances stay finite up to it; EncodeRow requires the same.
-constexpr double kLargestSquare = std::numeric_limits<float>::max() / 4;
+constexpr std::size_t kChunk = 64;  ///< rows that a thread takes at once
+/// Queries that a thread takes at once, and rows that stay in its cache meanwhile.
+constexpr std::size_t kQueriesAtOnce = 32, kRowsAtOnce = 256;
+constexpr double kRound = 0x1p-24 * 1.01;  ///< the relative error of an f32
 
 struct Candidate {
   double distance;
@@ -50,11 +47,9 @@ class Best {
     }
     std::push_heap(heap_.begin(), heap_.end());
   }
-  double Worst() const { return heap_.front().distance; }
-  bool Excludes(double distance, std::size_t k) const {
-    return heap_.size() == k && distance > Worst();
+  double Worst(std::size_t k) const {
+    return heap_.size() == k ? heap_.front().distance : std::numeric_limits<double>::infinity();
   }
-  void Clear() { heap_.clear(); }
   std::vector<Candidate> TakeSorted() {
     std::sort_heap(heap_.begin(), heap_.end());
     return std::move(heap_);
@@ -64,14 +59,12 @@ class Best {
   std::vector<Candidate> heap_;
 };
 
-/// Rows of a file as f32, normalized under cosine, with what the error bound needs.
+/// Rows of a file for the kernel: as they are, or as f32, normalized under cosine.
 struct Block {
   Buffer values;
-  std::uint64_t begin = 0, rows = 0;
-  double largest_norm = 0;
-  std::vector<double> norms;
-
-  const float* data() const { return reinterpret_cast<const float*>(values.data()); }
+  std::uint64_t begin = 0;
+  std::vector<const std::byte*> rows;
+  std::vector<double> norms;  ///< of f32 before they are normalized
 };
 
 class ExactSearch {
@@ -83,16 +76,22 @@ class ExactSearch {
         options_(options),
         progress_(progress),
         pool_(options.threads > 0 ? options.threads : UsableCores()),
-        dim_(base.dim()) {}
+        dim_(base.dim()),
+        whole_(!IsFloat(base.dtype()) && options.metric != Metric::kCosine) {}
 
-  absl::StatusOr<ExactReport> Run() {
+  absl::StatusOr<GroundTruth> Run() {
     HMANN_RETURN_IF_ERROR(Check());
     best_.resize(queries_.n());
-    least_left_out_.assign(queries_.n(), std::numeric_limits<double>::infinity());
+    // Differences lose nothing to the size of what they are differences of.
+    HMANN_ASSIGN_OR_RETURN(
+        kernels_,
+        ChooseKernels(whole_ ? base_.dtype() : DType::kF32,
+                      options_.metric == Metric::kCosine ? Metric::kL2 : options_.metric, dim_));
+    progress_.Start("ground truth", base_.n() * queries_.n(), "distances");
     HMANN_RETURN_IF_ERROR(SearchBlocks());
-    ExactReport report;
-    HMANN_ASSIGN_OR_RETURN(report.scanned_queries, ScanUnproved());
-    GroundTruth& truth = report.truth;
+    progress_.Finish();
+    GroundTruth truth;
+    truth.metric = options_.metric;
     truth.n = static_cast<std::uint32_t>(queries_.n());
     truth.k = options_.k;
     truth.ids.reserve(queries_.n() * options_.k);
@@ -100,10 +99,12 @@ class ExactSearch {
     for (Best& best : best_) {
       for (const Candidate& candidate : best.TakeSorted()) {
         truth.ids.push_back(candidate.id);
-        truth.distances.push_back(static_cast<float>(candidate.distance));
+        const auto rounded = static_cast<float>(candidate.distance);
+        const bool vanished = rounded == 0 && candidate.distance != 0;
+        truth.distances.push_back(vanished ? std::copysign(kVanished, rounded) : rounded);
       }
     }
-    return report;
+    return truth;
   }
 
  private:
@@ -119,16 +120,22 @@ class ExactSearch {
                : absl::OkStatus();
   }
   absl::Status SearchBlocks();
-  absl::Status Load(const VectorFile& file, std::uint64_t begin, std::uint64_t rows, Block* block);
-  absl::Status SearchPair(const Block& base, const Block& queries);
-  void Measure(const Block& base, const Block& queries, std::size_t wanted);
-  absl::StatusOr<std::uint64_t> ScanUnproved();
+  absl::Status Load(const VectorFile& file, std::uint64_t begin, std::uint64_t count, Block* block);
+  absl::Status Convert(const VectorFile& file, Block* block);
+  void Compare(const Block& base, const Block& queries, std::size_t from, std::size_t to);
 
-  double ErrorBound(double query_norm, double base_norm) const {
-    const double unit = (dim_ + 8) * 0x1p-24 * 1.01;
-    if (options_.metric == Metric::kL2)
-      return unit * (query_norm + base_norm) * (query_norm + base_norm);
-    return unit * query_norm * base_norm;
+  /// The least distance, as Exact gives it, of two rows at which the kernel finds
+  /// `found`. `norms`: the product of theirs.
+  double LowerBound(float found, double norms) const {
+    if (whole_) return std::abs(found) < 0x1p24f ? found : found - std::abs(found) * kRound;
+    // See reference.h: of the terms, and what f32 cannot hold.
+    const double share = (dim_ / 4.0 + 8) * kRound, vanished = dim_ * 0x1p-148;
+    if (options_.metric == Metric::kInnerProduct) return found - share * norms - vanished;
+    const double square = std::max(0.0, found * (1 - share) - vanished);
+    if (options_.metric == Metric::kL2) return square;
+    // Normalized rows were rounded, and so are doubles.
+    const double apart = std::max(0.0, std::sqrt(square) - 2 * kRound);
+    return apart * apart / 2 - (dim_ + 8) * 0x1p-52;
   }
   double Exact(std::uint64_t query, std::uint64_t row) const {
     return ExactDistance(queries_.dtype(), base_.dtype(), options_.metric, queries_.Row(query),
@@ -141,11 +148,9 @@ class ExactSearch {
   Progress& progress_;
   ThreadPool pool_;
   const std::uint32_t dim_;
+  const bool whole_;  ///< kernel distances are sums of whole numbers
+  Kernels kernels_;
   std::vector<Best> best_;
-  /// Per query: no vector left out so far is nearer than this.
-  std::vector<double> least_left_out_;
-  std::vector<float> candidate_distances_;
-  std::vector<std::int64_t> candidate_ids_;
 };
 
 absl::Status ExactSearch::Check() const {
@@ -160,9 +165,7 @@ absl::Status ExactSearch::Check() const {
   }
   const std::uint64_t wanted =
       queries_.n() * (std::uint64_t{options_.k} * (sizeof(Candidate) + 12) + 64) +
-      BlockRows(base_) * dim_ * 4 +
-      BlockRows(queries_) *
-          (std::uint64_t{dim_} * 4 + 12 * (std::uint64_t{options_.k} + options_.slack));
+      (BlockRows(base_) + BlockRows(queries_)) * (std::uint64_t{dim_} * 4 + 16);
   const std::uint64_t usable = UsableMemoryBytes();
   if (wanted <= usable) return absl::OkStatus();
   return ResourceExhausted("ground truth: ", FormatSize(wanted), " needed for ", queries_.n(),
@@ -170,38 +173,40 @@ absl::Status ExactSearch::Check() const {
                            " usable");
 }
 
-absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std::uint64_t rows,
+absl::Status ExactSearch::Load(const VectorFile& file, std::uint64_t begin, std::uint64_t count,
                                Block* block) {
-  HMANN_RETURN_IF_ERROR(file.CheckFinite(begin, begin + rows));
-  if (block->values.size() < rows * dim_ * 4) {
-    HMANN_ASSIGN_OR_RETURN(block->values, Buffer::Allocate(rows * dim_ * 4));
-  }
+  HMANN_RETURN_IF_ERROR(file.CheckFinite(begin, begin + count));
   block->begin = begin;
-  block->rows = rows;
-  block->norms.assign(rows, 0);
-  const bool normalize = options_.metric == Metric::kCosine;
+  block->rows.resize(count);
+  block->norms.assign(count, 0);
+  for (std::uint64_t i = 0; i < count; ++i) block->rows[i] = file.Row(begin + i);
+  return whole_ ? absl::OkStatus() : Convert(file, block);
+}
+
+absl::Status ExactSearch::Convert(const VectorFile& file, Block* block) {
+  const std::uint64_t count = block->rows.size();
+  if (block->values.size() < count * dim_ * sizeof(float)) {
+    HMANN_ASSIGN_OR_RETURN(block->values, Buffer::Allocate(count * dim_ * sizeof(float)));
+  }
   auto* values = reinterpret_cast<float*>(block->values.data());
-  std::atomic<std::uint64_t> bad_row{rows};
-  pool_.ParallelFor(rows, kChunk, [&](std::size_t from, std::size_t to, int) {
+  pool_.ParallelFor(count, kChunk, [&](std::size_t from, std::size_t to, int) {
     for (std::size_t i = from; i < to; ++i) {
-      const std::byte* row = file.Row(begin + i);
       float* out = values + i * dim_;
+      ReadComponents(file.dtype(), block->rows[i], dim_, out);
+      block->rows[i] = reinterpret_cast<const std::byte*>(out);
       double square = 0;
-      ReadComponents(file.dtype(), row, dim_, out);
       for (std::uint32_t c = 0; c < dim_; ++c) square += double{out[c]} * out[c];
-      if (normalize ? square == 0 : square > kLargestSquare) bad_row = i;
-      block->norms[i] = normalize ? 1 : std::sqrt(square);
-      for (std::uint32_t c = 0; normalize && c < dim_; ++c)
-        out[c] = static_cast<float>(out[c] / std::sqrt(square));
+      block->norms[i] = std::sqrt(square);
+      if (options_.metric != Metric::kCosine || square == 0) continue;
+      for (std::uint32_t c = 0; c < dim_; ++c)
+        out[c] = static_cast<float>(out[c] / block->norms[i]);
     }
   });
-  if (bad_row < rows) {
-    return InvalidArgument(file.path(), ": row ", begin + bad_row,
-                           options_.metric == Metric::kCosine
-                               ? ": a zero vector: it has no direction, so cosine is undefined"
-                               : ": a squared norm whose f32 distances may overflow");
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const absl::Status valid = CheckNorm(options_.metric, block->norms[i] * block->norms[i]);
+    if (valid.ok()) continue;
+    return InvalidArgument(file.path(), ": row ", block->begin + i, ": ", valid.message());
   }
-  block->largest_norm = *std::max_element(block->norms.begin(), block->norms.end());
   return absl::OkStatus();
 }
 
@@ -209,104 +214,50 @@ absl::Status ExactSearch::SearchBlocks() {
   Block base, queries;
   const std::uint64_t base_rows = BlockRows(base_), query_rows = BlockRows(queries_);
   base_.Advise(MappedFile::Access::kSequential, 0, base_.n());
-  progress_.Start("ground truth", base_.n() * queries_.n(), "distances");
   for (std::uint64_t b = 0; b < base_.n(); b += base_rows) {
     HMANN_RETURN_IF_ERROR(Load(base_, b, std::min(base_rows, base_.n() - b), &base));
     for (std::uint64_t q = 0; q < queries_.n(); q += query_rows) {
+      const std::uint64_t count = std::min(query_rows, queries_.n() - q);
       if (query_rows < queries_.n() || b == 0)
-        HMANN_RETURN_IF_ERROR(Load(queries_, q, std::min(query_rows, queries_.n() - q), &queries));
-      HMANN_RETURN_IF_ERROR(SearchPair(base, queries));
+        HMANN_RETURN_IF_ERROR(Load(queries_, q, count, &queries));
+      const std::size_t share = count / static_cast<std::size_t>(pool_.threads());
+      pool_.ParallelFor(
+          count, std::clamp<std::size_t>(share, 1, kQueriesAtOnce),
+          [&](std::size_t from, std::size_t to, int) { Compare(base, queries, from, to); });
+      HMANN_RETURN_IF_ERROR(CheckCancelled());
     }
   }
-  progress_.Finish();
   return absl::OkStatus();
 }
 
-/// Searches in slices of queries, so that progress is visible.
-absl::Status ExactSearch::SearchPair(const Block& base, const Block& queries) {
-  // Faiss's own block size; fewer if the search can be cancelled.
-  const std::uint64_t at_once = options_.cancelled == nullptr ? 4096 : 512;
-  const std::size_t wanted =
-      std::min<std::uint64_t>(std::uint64_t{options_.k} + options_.slack, base.rows);
-  candidate_distances_.resize(queries.rows * wanted);
-  candidate_ids_.resize(queries.rows * wanted);
-  for (std::uint64_t begin = 0; begin < queries.rows; begin += at_once) {
-    HMANN_RETURN_IF_ERROR(CheckCancelled());
-    const std::uint64_t n = std::min(at_once, queries.rows - begin);
-    const float* x = queries.data() + begin * dim_;
-    float* distances = candidate_distances_.data() + begin * wanted;
-    std::int64_t* ids = candidate_ids_.data() + begin * wanted;
-    const int threads = omp_get_max_threads();
-    omp_set_num_threads(pool_.threads());
-    try {
-      if (options_.metric == Metric::kL2) {
-        faiss::knn_L2sqr(x, base.data(), dim_, n, base.rows, wanted, distances, ids);
-      } else {
-        faiss::knn_inner_product(x, base.data(), dim_, n, base.rows, wanted, distances, ids);
-      }
-    } catch (const std::exception& error) {
-      omp_set_num_threads(threads);
-      return Internal("ground truth: Faiss: ", error.what());
-    }
-    omp_set_num_threads(threads);
-    progress_.Advance(n * base.rows);
-  }
-  Measure(base, queries, wanted);
-  return absl::OkStatus();
-}
-
-void ExactSearch::Measure(const Block& base, const Block& queries, std::size_t wanted) {
-  pool_.ParallelFor(queries.rows, kChunk, [&](std::size_t from, std::size_t to, int) {
+void ExactSearch::Compare(const Block& base, const Block& queries, std::size_t from,
+                          std::size_t to) {
+  std::vector<DistanceKey> keys((to - from) * kRowsAtOnce);
+  for (std::uint64_t first = 0; first < base.rows.size() && CheckCancelled().ok();
+       first += kRowsAtOnce) {
+    const std::size_t count = std::min<std::size_t>(kRowsAtOnce, base.rows.size() - first);
+    kernels_.block(queries.rows.data() + from, to - from, base.rows.data() + first, count, dim_,
+                   keys.data(), kRowsAtOnce);
     for (std::size_t i = from; i < to; ++i) {
       const std::uint64_t query = queries.begin + i;
-      const double bound = ErrorBound(queries.norms[i], base.largest_norm);
-      double last = -std::numeric_limits<double>::infinity();
-      for (std::size_t j = 0; j < wanted; ++j) {
-        const std::int64_t id = candidate_ids_[i * wanted + j];
-        if (id < 0) continue;
-        const double f32 = candidate_distances_[i * wanted + j];
-        const double rough = options_.metric == Metric::kL2       ? f32
-                             : options_.metric == Metric::kCosine ? 1 - f32
-                                                                  : -f32;
-        last = std::max(last, rough);
-        if (best_[query].Excludes(rough - bound, options_.k)) continue;
-        const std::uint64_t row = base.begin + static_cast<std::uint64_t>(id);
-        best_[query].Offer({Exact(query, row), row}, options_.k);
+      Best& best = best_[query];
+      double worst = best.Worst(options_.k);
+      for (std::size_t j = 0; j < count; ++j) {
+        const float found = kernels_.ToDistance(keys[(i - from) * kRowsAtOnce + j]);
+        // Rows ascend, so an equal distance is no better.
+        if (LowerBound(found, queries.norms[i] * base.norms[first + j]) >= worst) continue;
+        const std::uint64_t row = base.begin + first + j;
+        best.Offer({Exact(query, row), row}, options_.k);
+        worst = best.Worst(options_.k);
       }
-      if (wanted < base.rows)
-        least_left_out_[query] = std::min(least_left_out_[query], last - bound);
     }
-  });
-}
-
-/// Compares the queries whose answers are not proven with the whole base. Returns their
-/// number.
-absl::StatusOr<std::uint64_t> ExactSearch::ScanUnproved() {
-  std::vector<std::uint64_t> open;
-  for (std::uint64_t query = 0; query < queries_.n(); ++query) {
-    if (!(best_[query].Worst() < least_left_out_[query])) open.push_back(query);
+    progress_.Advance(count * (to - from));
   }
-  if (open.empty()) return 0;
-  for (const std::uint64_t query : open) best_[query].Clear();
-  progress_.Start("ground truth, ties", base_.n() * open.size(), "distances");
-  for (std::uint64_t begin = 0; begin < base_.n(); begin += kFullScanRows) {
-    HMANN_RETURN_IF_ERROR(CheckCancelled());
-    const std::uint64_t end = std::min(base_.n(), begin + kFullScanRows);
-    pool_.ParallelFor(open.size(), 1, [&](std::size_t from, std::size_t to, int) {
-      for (std::size_t i = from; i < to; ++i) {
-        for (std::uint64_t row = begin; row < end; ++row)
-          best_[open[i]].Offer({Exact(open[i], row), row}, options_.k);
-      }
-    });
-    progress_.Advance((end - begin) * open.size());
-  }
-  progress_.Finish();
-  return open.size();
 }
 
 }  // namespace
 
-absl::StatusOr<ExactReport> ExactNeighbors(const VectorFile& base, const VectorFile& queries,
+absl::StatusOr<GroundTruth> ExactNeighbors(const VectorFile& base, const VectorFile& queries,
                                            const ExactOptions& options, Progress& progress) {
   return ExactSearch(base, queries, options, progress).Run();
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/exact_distance.h"
@@ -7,6 +8,7 @@
 #include "datasets/toolbox/exact_neighbors.h"
 #include "datasets/toolbox/generate.h"
 #include "gmock/gmock.h"
+#include "index/base/random.h"
 #include "index/distance/reference.h"
 
 namespace hmann {
@@ -61,7 +63,7 @@ GroundTruth BruteForce(const VectorFile& base, const VectorFile& queries, Metric
   return truth;
 }
 
-ExactReport Exact(const VectorFile& base, const VectorFile& queries, ExactOptions options) {
+GroundTruth Exact(const VectorFile& base, const VectorFile& queries, ExactOptions options) {
   Progress progress(Progress::Show::kNever);
   options.threads = 2;
   auto report = ExactNeighbors(base, queries, options, progress);
@@ -89,15 +91,12 @@ TEST_P(GroundTruthOf, EqualsBruteForce) {
       if (metric == Metric::kCosine && dim == 7 && !IsFloat(base.dtype()))
         continue;  // the same for parallel small integers
       // With small blocks the base comes in five, the queries in three.
-      const ExactReport exact = Exact(base, queries,
-                                      {.metric = metric,
-                                       .k = 20,
-                                       .slack = 8,
-                                       .threads = 2,
-                                       .block_bytes = std::uint64_t{200} * dim * 4});
+      const GroundTruth exact = Exact(
+          base, queries,
+          {.metric = metric, .k = 20, .threads = 2, .block_bytes = std::uint64_t{200} * dim * 4});
       const GroundTruth expected = BruteForce(base, queries, metric, 20);
-      EXPECT_EQ(exact.truth.ids, expected.ids) << Name(shape) << " dim " << dim;
-      EXPECT_EQ(exact.truth.distances, expected.distances) << Name(shape) << " dim " << dim;
+      EXPECT_EQ(exact.ids, expected.ids) << Name(shape) << " dim " << dim;
+      EXPECT_EQ(exact.distances, expected.distances) << Name(shape) << " dim " << dim;
     }
   }
 }
@@ -119,10 +118,10 @@ TEST(GroundTruth, OfHalvesTakesQueriesOfFloats) {
   const VectorFile base = Made(folder, "base.f16bin", Shape::kClustered, 900, 0, 20);
   const VectorFile queries = Made(folder, "query.fbin", Shape::kClustered, 25, 900, 20);
   for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
-    const ExactReport exact = Exact(base, queries, {.metric = metric, .k = 20});
+    const GroundTruth exact = Exact(base, queries, {.metric = metric, .k = 20});
     const GroundTruth expected = BruteForce(base, queries, metric, 20);
-    EXPECT_EQ(exact.truth.ids, expected.ids) << Name(metric);
-    EXPECT_EQ(exact.truth.distances, expected.distances) << Name(metric);
+    EXPECT_EQ(exact.ids, expected.ids) << Name(metric);
+    EXPECT_EQ(exact.distances, expected.distances) << Name(metric);
   }
   Progress quiet(Progress::Show::kNever);
   const absl::Status other = ExactNeighbors(queries, base, {.k = 1}, quiet).status();
@@ -130,7 +129,7 @@ TEST(GroundTruth, OfHalvesTakesQueriesOfFloats) {
   EXPECT_THAT(std::string(other.message()), HasSubstr("expected vectors of 20 x f32"));
 }
 
-TEST(GroundTruth, BreaksTiesByIdEvenWhereFaissLeavesSomeOut) {
+TEST(GroundTruth, BreaksTiesById) {
   const TempFolder folder;
   // 300 equal vectors, then 10 nearer ones: k = 50 must return those 10 and the first 40
   // of the equal ones.
@@ -140,14 +139,71 @@ TEST(GroundTruth, BreaksTiesByIdEvenWhereFaissLeavesSomeOut) {
   const auto query =
       VectorFile::Open(folder.Write("q.u8bin", Bytes(u32{1}, u32{2}) + std::string(2, '\0')));
   ASSERT_TRUE(base.ok() && query.ok());
-  const ExactReport exact =
-      Exact(*base, *query,
-            {.metric = Metric::kL2, .k = 50, .slack = 10, .threads = 2, .block_bytes = 64 << 20});
-  EXPECT_EQ(exact.scanned_queries, 1u);
+  const GroundTruth exact =
+      Exact(*base, *query, {.metric = Metric::kL2, .k = 50, .threads = 2, .block_bytes = 64 << 20});
   for (std::uint64_t j = 0; j < 50; ++j) {
-    EXPECT_EQ(exact.truth.ids[j], j < 10 ? 300 + j : j - 10);
-    EXPECT_EQ(exact.truth.distances[j], j < 10 ? 2.0f : 50.0f);
+    EXPECT_EQ(exact.ids[j], j < 10 ? 300 + j : j - 10);
+    EXPECT_EQ(exact.distances[j], j < 10 ? 2.0f : 50.0f);
   }
+}
+
+/// Rows of noise of size 1, changed by `change(row, components)`.
+VectorFile Noise(const TempFolder& folder, const std::string& name, u32 n, std::uint64_t seed,
+                 const std::function<void(u32, float*)>& change) {
+  constexpr u32 kDim = 24;
+  std::string rows = Bytes(n, kDim);
+  for (u32 i = 0; i < n; ++i) {
+    float row[kDim];
+    for (u32 c = 0; c < kDim; ++c)
+      row[c] = static_cast<float>(RandomUnit(seed, i * kDim + c) + RandomUnit(seed + 1, i) - 1);
+    change(i, row);
+    rows.append(reinterpret_cast<const char*>(row), sizeof(row));
+  }
+  auto file = VectorFile::Open(folder.Write(name, rows));
+  EXPECT_TRUE(file.ok()) << file.status();
+  return *std::move(file);
+}
+
+TEST(GroundTruth, IsExactFarFromTheOrigin) {
+  const TempFolder folder;
+  const auto times = [](u32 i, float* row) {
+    row[3] = 1.6e9f + 128.0f * static_cast<float>(i % 7);
+  };
+  const std::pair<const char*, std::function<void(u32, float*)>> kinds[] = {
+      {"as they are", [](u32, float*) {}},
+      {"one component", [](u32, float* row) { row[5] += 20000; }},
+      {"all components",
+       [](u32, float* row) {
+         for (u32 c = 0; c < 24; ++c) row[c] += 1000;
+       }},
+      {"one far row",
+       [](u32 i, float* row) {
+         if (i == 11) row[0] = 3e7f;
+       }},
+      {"two places", [](u32 i, float* row) { row[1] += i % 3 == 0 ? 5e4f : -5e4f; }},
+      {"times", times}};
+  for (const auto& [name, change] : kinds) {
+    const VectorFile base = Noise(folder, "b.fbin", 3000, 1, change);
+    const VectorFile queries = Noise(folder, "q.fbin", 40, 7, change);
+    for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
+      const GroundTruth exact = Exact(base, queries, {.metric = metric, .k = 10});
+      const GroundTruth expected = BruteForce(base, queries, metric, 10);
+      EXPECT_EQ(exact.ids, expected.ids) << name << " " << Name(metric);
+      EXPECT_EQ(exact.distances, expected.distances) << name << " " << Name(metric);
+    }
+  }
+}
+
+TEST(GroundTruth, DistancesThatVanishInF32AreNoTies) {
+  const TempFolder folder;
+  const auto base = VectorFile::Open(
+      folder.Write("b.fbin", Bytes(u32{3}, u32{2}, 1.0f, 3e-25f, 1.0f, 2e-25f, 1.0f, 1e-25f)));
+  const auto query = VectorFile::Open(folder.Write("q.fbin", Bytes(u32{1}, u32{2}, 1.0f, 1e-25f)));
+  ASSERT_TRUE(base.ok() && query.ok());
+  const GroundTruth truth = Exact(*base, *query, {.k = 3});
+  EXPECT_THAT(truth.ids, testing::ElementsAre(2, 1, 0));
+  EXPECT_EQ(truth.distances[0], 0);
+  EXPECT_EQ(truth.distances[1], kVanished);
 }
 
 TEST(GroundTruth, SeesDifferencesThatF32Hides) {
@@ -162,25 +218,21 @@ TEST(GroundTruth, SeesDifferencesThatF32Hides) {
   const auto query =
       VectorFile::Open(folder.Write("q.fbin", Bytes(u32{1}, u32{3}, 4000.0f, 4000.0f, 0.0f)));
   ASSERT_TRUE(base.ok() && query.ok());
-  const ExactReport exact =
-      Exact(*base, *query,
-            {.metric = Metric::kL2, .k = 10, .slack = 5, .threads = 2, .block_bytes = 64 << 20});
-  EXPECT_EQ(exact.scanned_queries, 1u);
-  for (u32 j = 0; j < 10; ++j) EXPECT_EQ(exact.truth.ids[j], kRows - 1 - j);
+  const GroundTruth exact =
+      Exact(*base, *query, {.metric = Metric::kL2, .k = 10, .threads = 2, .block_bytes = 64 << 20});
+  for (u32 j = 0; j < 10; ++j) EXPECT_EQ(exact.ids[j], kRows - 1 - j);
 }
 
-TEST(GroundTruth, ProvesOrdinaryDataWithoutScanning) {
+TEST(GroundTruth, FindsThePublishedNeighborsOfTheSample) {
   const auto base = VectorFile::Open("datasets/sample/base.u8bin");
   const auto queries = VectorFile::Open("datasets/sample/query.u8bin");
   ASSERT_TRUE(base.ok() && queries.ok());
-  const ExactReport exact =
-      Exact(*base, *queries,
-            {.metric = Metric::kL2, .k = 100, .slack = 32, .threads = 2, .block_bytes = 1 << 20});
-  EXPECT_EQ(exact.scanned_queries, 0u);
+  const GroundTruth exact = Exact(
+      *base, *queries, {.metric = Metric::kL2, .k = 100, .threads = 2, .block_bytes = 1 << 20});
   const auto shipped = ReadGroundTruth("datasets/sample/query.gt100");
   ASSERT_TRUE(shipped.ok()) << shipped.status();
-  EXPECT_EQ(exact.truth.ids, shipped->ids);
-  EXPECT_EQ(exact.truth.distances, shipped->distances);
+  EXPECT_EQ(exact.ids, shipped->ids);
+  EXPECT_EQ(exact.distances, shipped->distances);
 }
 
 TEST(GroundTruth, NamesBadInput) {
@@ -198,8 +250,7 @@ TEST(GroundTruth, NamesBadInput) {
   const auto message = [&](const VectorFile& base, const VectorFile& queries, Metric metric,
                            u32 k) {
     const auto report = ExactNeighbors(
-        base, queries, {.metric = metric, .k = k, .slack = 1, .threads = 1, .block_bytes = 1 << 20},
-        progress);
+        base, queries, {.metric = metric, .k = k, .threads = 1, .block_bytes = 1 << 20}, progress);
     EXPECT_EQ(report.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(report.status().message());
   };
@@ -209,8 +260,14 @@ TEST(GroundTruth, NamesBadInput) {
   EXPECT_THAT(message(*f32, *f32, Metric::kL2, 3), HasSubstr("k: 3 asked for, 1 to 2"));
   EXPECT_THAT(message(*f32, *nan, Metric::kL2, 1), HasSubstr("row 0, component 1"));
   EXPECT_THAT(message(*nan, *f32, Metric::kL2, 1), HasSubstr("row 0, component 1"));
-  EXPECT_THAT(message(*far, *f32, Metric::kL2, 1), HasSubstr("row 0: a squared norm whose f32"));
-  EXPECT_THAT(message(*f32, *f32, Metric::kCosine, 1), HasSubstr("row 1: a zero vector"));
+  EXPECT_THAT(message(*far, *f32, Metric::kL2, 1),
+              HasSubstr("row 0: squared norm: expected at most"));
+  const auto tiny =
+      VectorFile::Open(folder.Write("f.fbin", Bytes(u32{2}, u32{2}, 1.0f, 1.0f, 1e-30f, 0.0f)));
+  ASSERT_TRUE(tiny.ok());
+  EXPECT_THAT(message(*tiny, *f32, Metric::kL2, 1), HasSubstr("row 1: squared norm: expected 0"));
+  EXPECT_THAT(message(*f32, *tiny, Metric::kInnerProduct, 1), HasSubstr("scale the vectors"));
+  EXPECT_THAT(message(*f32, *f32, Metric::kCosine, 1), HasSubstr("row 1: zero vector"));
 }
 
 }  // namespace

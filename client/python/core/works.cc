@@ -69,11 +69,11 @@ py::tuple ExactNeighbors(py::handle base, py::handle queries, py::handle k, py::
       static_cast<std::uint32_t>(ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max()));
   options.metric = Value(ParseMetric(ToText("metric", metric)));
   options.threads = static_cast<int>(ToInteger("threads", threads, 0, 1024));
-  const ExactReport report = Watch(progress, [&](const Watched& watched) {
+  const GroundTruth truth = Watch(progress, [&](const Watched& watched) {
     options.cancelled = watched.cancelled;
     return hmann::ExactNeighbors(from.file, requested.file, options, watched.progress);
   });
-  return ToPython(report.truth);
+  return ToPython(truth);
 }
 
 }  // namespace hmann::python
