@@ -12,10 +12,14 @@ namespace hmann {
 /// Recall@k of one query: the share of the first k answers that are among the first k of
 /// the truth.
 ///
-/// Where the truth has distances, a tie at rank k counts as found. That is an answer
+/// Where the truth has distances, a tie at rank k counts as found, in the place of
+/// another tie only: a nearer neighbor that is missing stays missing. A tie is an answer
 /// whose id stands further down the truth at the distance of rank k. It is also an answer
-/// whose own distance equals that distance within 4e-7 of its size (a few roundings of
-/// f32; exact for whole numbers below 2^21).
+/// whose distance equals that distance within 4e-7 of its size (a few roundings of f32;
+/// exact for whole numbers below 2^21). If the truth ends within a tie at rank k, the
+/// size is 1 under cosine and the largest in the row under inner product, whose
+/// differences are small and still round like this. An answer is then also a tie if it is
+/// no farther than one that the truth lists in the tie: some searches round vectors.
 ///
 /// `ids`: the answers, nearest first; a repeated id counts once. Fewer than k leave the
 /// rest unfound. `distances`: of the answers, or empty. Requires 0 < k <= truth.k and

@@ -48,6 +48,61 @@ TEST(Recall, CountsATieThatTheTruthHasNoRoomFor) {
       << "neighboring whole numbers are no tie";
 }
 
+/// Of ten equal directions, a double finds 0 or 1e-16, a kernel one or two roundings.
+TEST(Recall, TiesOfCosineMayDifferByRoundingsOfOne) {
+  for (const float at : {0.0f, 1e-16f, -1e-16f, 0.002f, 1.0f, 1.99f}) {
+    GroundTruth truth{.n = 1, .k = 3, .ids = {10, 11, 12}, .distances = {at, at, at}};
+    truth.distances[1] += 1e-16f;
+    const Ids others = {20, 21, 12};
+    const Floats found = {at + 1.19e-7f, at + 1.19e-7f, at + 2.4e-7f};
+    truth.metric = Metric::kCosine;
+    EXPECT_EQ(RecallAtK(truth, 0, 3, others, found), 1.0) << at;
+    EXPECT_EQ(RecallAtK(truth, 0, 3, Ids{20, 21, 22}, found), 1.0) << at;
+    EXPECT_EQ(RecallAtK(truth, 0, 3, Ids{20, 21, 22}, Floats{at + 1e-6f, at + 1e-6f, at + 1e-6f}),
+              0.0);
+  }
+  const GroundTruth one{.n = 1, .k = 1, .ids = {1}, .distances = {0}, .metric = Metric::kCosine};
+  EXPECT_EQ(RecallAtK(one, 0, 1, Ids{2}, Floats{1.2e-7f}), 1.0);
+}
+
+TEST(Recall, ADistanceThatVanishesIsNoTieWhereTheTruthHasNone) {
+  for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
+    const GroundTruth truth{
+        .n = 1, .k = 3, .ids = {10, 11, 12}, .distances = {1e-9f, 2e-9f, 3e-9f}, .metric = metric};
+    EXPECT_DOUBLE_EQ(RecallAtK(truth, 0, 3, Ids{20, 11, 21}, Floats{0, 0, 0}), 1.0 / 3);
+  }
+}
+
+TEST(Recall, DistancesThatVanishedInTheTruthAreNoTies) {
+  const GroundTruth truth{
+      .n = 1, .k = 3, .ids = {10, 11, 12}, .distances = {kVanished, kVanished, kVanished}};
+  EXPECT_DOUBLE_EQ(RecallAtK(truth, 0, 3, Ids{20, 12, 21}, Floats{0, 0, 0}), 1.0 / 3);
+}
+
+TEST(Recall, TiesOfInnerProductsMayDifferByRoundingsOfTheLargest) {
+  const GroundTruth truth{.n = 1,
+                          .k = 4,
+                          .ids = {10, 11, 12, 13},
+                          .distances = {-100, -1e-6f, -1e-6f, -1e-6f},
+                          .metric = Metric::kInnerProduct};
+  EXPECT_EQ(RecallAtK(truth, 0, 4, Ids{10, 20, 21, 22}, Floats{-100, -9e-6f, 4e-6f, 2e-5f}), 1.0);
+  EXPECT_EQ(RecallAtK(truth, 0, 4, Ids{10, 20, 21, 22}, Floats{-100, -1e-3f, 1e-3f, 1}), 0.25);
+}
+
+/// An index of halves rounds vectors, by more than a rounding of f32.
+TEST(Recall, AnAnswerNoFartherThanAListedTieIsOne) {
+  const GroundTruth truth{.n = 1, .k = 4, .ids = {10, 11, 12, 13}, .distances = {1, 3, 3, 3}};
+  EXPECT_EQ(RecallAtK(truth, 0, 4, Ids{10, 20, 21, 12}, Floats{1, 3.01f, 3.01f, 3.01f}), 1.0);
+  EXPECT_EQ(RecallAtK(truth, 0, 4, Ids{10, 12, 20, 21}, Floats{1, 3.01f, 3.02f, 3.02f}), 0.5);
+  EXPECT_EQ(RecallAtK(truth, 0, 2, Ids{10, 13}, Floats{1, 3}), 1.0);
+}
+
+TEST(Recall, TiesDoNotStandForNearerNeighbors) {
+  const GroundTruth truth{.n = 1, .k = 4, .ids = {10, 11, 12, 13}, .distances = {1, 3, 3, 3}};
+  EXPECT_EQ(RecallAtK(truth, 0, 4, Ids{20, 21, 22, 23}, Floats{3, 3, 3, 3}), 0.75);
+  EXPECT_EQ(RecallAtK(truth, 0, 2, Ids{11, 12}, Floats{3, 3}), 0.5);
+}
+
 TEST(Recall, CountsRepeatsOnceAndMissesAsNotFound) {
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 2, Ids{10, 10}, {}), 0.5);
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 2, Ids{10}, {}), 0.5);

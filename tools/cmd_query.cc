@@ -107,6 +107,7 @@ absl::Status Query(const QueryCallFlags& flags) {
                          connections[0].server.Describe(flags.index, {.deadline = flags.deadline}));
   HMANN_RETURN_IF_ERROR(
       queries.FitQueries(index.dim, index.dtype, absl::StrCat("index '", index.name, "'")));
+  run.metric = index.metric;
   run.simd = index.simd;
 
   const std::uint64_t batch = flags.batch;

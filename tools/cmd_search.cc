@@ -97,6 +97,7 @@ absl::Status Search(const SearchFlags& flags) {
 
   QueryRun run;
   run.open_seconds = open_seconds;
+  run.metric = index->info().metric;
   run.in_flight = flags.in_flight;
   HMANN_RETURN_IF_ERROR(ChooseParams(*index, flags.query.search, &run));
   run.simd = std::string(index->kernels().simd);

@@ -50,7 +50,8 @@ Columns Split(const std::vector<Neighbor>& answer) {
 
 absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth,
                        nlohmann::ordered_json* figures) {
-  HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(groundtruth));
+  HMANN_ASSIGN_OR_RETURN(GroundTruth truth, ReadGroundTruth(groundtruth));
+  truth.metric = run.metric;
   HMANN_RETURN_IF_ERROR(InFront(CheckTruthCovers(truth, run.answers.size(), run.params.k),
                                 absl::StrCat(groundtruth, ": ")));
   std::vector<double> per_query;

@@ -16,6 +16,7 @@
 #include "hmann/counters.h"
 #include "hmann/resolved_params.h"
 #include "hmann/search_params.h"
+#include "hmann/types.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann::tools {
@@ -52,6 +53,7 @@ struct QueryRun {
   SearchParams requested;                  ///< the request, e.g. a target
   std::optional<Predicted> predicted;      ///< absent: the user set the parameters
   std::optional<std::uint64_t> cut_short;  ///< answers cut by a budget; absent: no budget
+  Metric metric = Metric::kL2;             ///< of the index
   std::string simd;                        ///< SIMD level, "avx512" (`query`: of server)
   int threads = 1;
   std::vector<std::vector<Neighbor>> answers;  ///< per query, nearest first

@@ -195,9 +195,10 @@ py::tuple ReadTruth(py::handle path) {
 }
 
 double Recall(const py::array& labels, const py::array& distances, const py::array& true_labels,
-              const py::object& true_distances, py::handle k) {
+              const py::object& true_distances, py::handle k, py::handle metric) {
   const GroundTruth found = TruthOf("found", labels, distances);
-  const GroundTruth truth = TruthOf("truth", true_labels, true_distances);
+  GroundTruth truth = TruthOf("truth", true_labels, true_distances);
+  truth.metric = Value(ParseMetric(ToText("metric", metric)));
   const auto first = static_cast<std::uint32_t>(
       k.is_none() ? std::int64_t{found.k} : ToInteger("k", k, 1, std::int64_t{found.k}));
   Check(CheckTruthCovers(truth, found.n, first));

@@ -61,6 +61,6 @@ py::tuple ReadTruth(py::handle path);
 py::tuple ToPython(const GroundTruth& truth);
 /// Mean recall of the first k answers.
 double Recall(const py::array& labels, const py::array& distances, const py::array& true_labels,
-              const py::object& true_distances, py::handle k);
+              const py::object& true_distances, py::handle k, py::handle metric);
 
 }  // namespace hmann::python

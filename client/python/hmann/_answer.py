@@ -25,6 +25,9 @@ class Answer(_Pair):
             ``counters`` (work, summed over the queries), ``cut_short`` (queries that a
             budget ended), ``predicted`` (the expected result of params that the caller left
             open).
+        metric: of the distances, by which ``recall`` knows what is equal but for rounding;
+            None if a file has not told it.
     """
 
     details: Optional[Dict[str, Any]] = None
+    metric: Optional[str] = None

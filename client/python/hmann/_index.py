@@ -164,6 +164,7 @@ class Index:
             queries, k, threads, in_flight, details, filter, params
         )
         answer = Answer(labels, distances)
+        answer.metric = self.metric
         if shown is not None:
             answer.details = shown
         return answer

@@ -81,7 +81,9 @@ def exact_neighbors(
             under cosine.
         ResourceExhaustedError: not enough memory.
     """
-    return Answer(*_core.exact_neighbors(base, queries, k, metric, threads, progress))
+    answer = Answer(*_core.exact_neighbors(base, queries, k, metric, threads, progress))
+    answer.metric = metric
+    return answer
 
 
 def recall(found: Answer, truth: Answer, k: Optional[int] = None) -> float:
@@ -104,4 +106,6 @@ def recall(found: Answer, truth: Answer, k: Optional[int] = None) -> float:
             raise InvalidArgumentError(f"{name}: expected labels of shape (n, k)")
         return labels, distances
 
-    return _core.recall(*rows("found", found), *rows("truth", truth), k)
+    known = [getattr(pair, "metric", None) for pair in (truth, found)]
+    metric = known[0] or known[1] or "l2"
+    return _core.recall(*rows("found", found), *rows("truth", truth), k, metric)

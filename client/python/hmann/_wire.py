@@ -129,7 +129,8 @@ def to_options(k: Any, details: bool, params: Dict[str, Any]) -> Any:
 class _Gathered:
     """An answer assembled from several responses."""
 
-    def __init__(self, queries: int, k: int, details: bool) -> None:
+    def __init__(self, queries: int, k: int, details: bool, metric: str) -> None:
+        self._metric = metric
         self._labels = np.full((queries, k), -1, np.int64)
         self._distances = np.full((queries, k), np.inf, np.float32)
         self._with_details = details
@@ -164,6 +165,7 @@ class _Gathered:
             self._labels[0] if single else self._labels,
             self._distances[0] if single else self._distances,
         )
+        answer.metric = self._metric
         if self._with_details:
             answer.details = self._details
         return answer
@@ -185,7 +187,7 @@ class SearchCalls:
         self._rows, self.single = _to_rows(queries, described.info)
         wanted = self._options.k
         most = min(wanted, described.info.n)  # the server rejects more
-        self._gathered = _Gathered(len(self._rows), most, details)
+        self._gathered = _Gathered(len(self._rows), most, details, metric_of(described))
         limits = described.limits
         row_bytes = max(1, self._rows.itemsize * self._rows.shape[1])
         self._step = max(
@@ -230,6 +232,7 @@ class StreamCalls:
         self._index = described.index
         self._options = to_options(k, details, params)
         self._info = described.info
+        self._metric = metric_of(described)
         self._most = min(self._options.k, described.info.n)
         self._details = details
 
@@ -250,7 +253,7 @@ class StreamCalls:
         """The answer or error for the query ``response.id``."""
         if response.WhichOneof("result") != "answer":
             return _status.from_failure(response.failure)
-        gathered = _Gathered(1, self._most, self._details)
+        gathered = _Gathered(1, self._most, self._details, self._metric)
         gathered.take(0, [len(response.answer.ids)], response.answer)
         return gathered.answer(single=True)
 

@@ -108,7 +108,7 @@ class ExactTest(FolderCase):
         self.assert_raises(bad, "base: row 3, component 4", exact, floats, floats, 1)
 
 
-class RecallTest(unittest.TestCase):
+class RecallTest(FolderCase):
     def answer(self, labels, distances):
         return hmann.Answer(np.array(labels, np.int64), np.array(distances, np.float32))
 
@@ -125,6 +125,25 @@ class RecallTest(unittest.TestCase):
         truth = self.answer([[1, 2]], [[1, 2]])
         self.assertEqual(hmann.recall(self.answer([[1, 7]], [[1, 2]]), truth), 1)
         self.assertEqual(hmann.recall(self.answer([[1, 7]], [[1, 3]]), truth), 0.5)
+
+    def test_equal_directions_are_found(self):
+        """A kernel and a double differ by roundings of 1, where the distances are 0."""
+        row = np.arange(1, 17)
+        queries = np.stack([row, 2 * row, row[::-1]])
+        for dtype in (np.uint8, np.int8, np.float32, np.float16):
+            base = np.repeat(row[None, :], 400, axis=0).astype(dtype)
+            base[::2] *= 3
+            path = self.folder / f"{np.dtype(dtype).name}.hmann"
+            hmann.build(base, path, metric="cosine", progress=False)
+            found = hmann.open(path).search(queries.astype(dtype), 10)
+            truth = hmann.exact_neighbors(
+                base, queries.astype(dtype), 10, metric="cosine", progress=False
+            )
+            self.assertEqual((found.metric, truth.metric), ("cosine", "cosine"))
+            self.assertEqual(hmann.recall(found, truth), 1, dtype)
+            labels, distances = truth
+            self.assertEqual(hmann.recall(found, (labels, distances)), 1, dtype)
+            self.assertLess(hmann.recall(found, (labels + 1000, distances + 0.1)), 0.1)
 
     def test_what_is_wrong(self):
         truth = self.answer([[1, 2]], [[1, 2]])
