@@ -52,7 +52,10 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
                                            const SearchContext& context) {
   ResolvedSearch resolved;
   HMANN_ASSIGN_OR_RETURN(resolved.params, options.Resolve(context));
-  if (context.calibration == nullptr || options.names_params()) return resolved;
+  if (options.VisitsAll(context)) resolved.calibrated_recall = 1;
+  if (resolved.calibrated_recall.has_value() || context.calibration == nullptr ||
+      options.names_params())
+    return resolved;
   const double wanted = options.recall.value_or(kDefaultRecall);
   const auto found = context.calibration->Find(WayOf(resolved.params, context),
                                                options.Widened(context.n).k, wanted);
@@ -61,12 +64,13 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
     const std::string sq =
         context.scalar_bits > 0 ? absl::StrCat(" --sq ", context.scalar_bits) : "";
     return FailedPrecondition("recall: searches of this kind were not calibrated: run hmann tune",
-                              sq);
+                              " --k ", options.k, sq);
   }
   if (options.recall.has_value() && found->recall < wanted) {
     return absl::OutOfRangeError(absl::StrFormat(
-        "recall %g cannot be met by what was calibrated: the best is %.4f: run hmann tune", wanted,
-        found->recall));
+        "recall %g cannot be met by what was calibrated: the best is %.4f: run hmann tune --k %d "
+        "--recall %g",
+        wanted, found->recall, options.k, wanted));
   }
   return resolved;
 }
@@ -79,15 +83,16 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchParams& options) const
   const IndexImpl::Table held = impl_->tuned();
   const absl::StatusOr<TunedTable>& table = *held;
   if (table.ok() && table->calibration.has_value()) context.calibration = &*table->calibration;
+  const bool exact = options.VisitsAll(context);
   if (options.matches != nullptr && options.has_target() &&
-      (options.latency.has_value() || context.calibration == nullptr)) {
+      (options.latency.has_value() || !(exact || context.calibration != nullptr))) {
     return FailedPrecondition(
-        "with matches a target is a recall, and the index has to be calibrated: hmann tune");
+        "with matches a target is a recall, and the index has to be calibrated: hmann promote");
   }
   const bool tuned = options.matches == nullptr && table.ok() &&
                      table->Find(impl_->placement(), options.k) != nullptr;
   if (!options.has_target() ||
-      (!tuned && context.calibration != nullptr && !options.latency.has_value())) {
+      (!options.latency.has_value() && (exact || (!tuned && context.calibration != nullptr)))) {
     absl::StatusOr<ResolvedSearch> resolved = ResolveOpen(options, context);
     if (resolved.ok()) resolved->in_flight = impl_->InFlight(options.k);
     return resolved;

@@ -86,6 +86,11 @@ class Resolution {
         ResolveUpper();
     }
     ScaleWhatIsOpen();
+    if (options_.VisitsAll(context_)) {
+      params_.epsilon.reset(), params_.error_bound.reset();
+      params_.nprobe = params_.nprobe > 0 ? static_cast<std::uint32_t>(context_.n1) : 0;
+      params_.ef_l1 = params_.ef_l0 = static_cast<std::uint32_t>(context_.n);
+    }
     params_.ef_l0 = static_cast<std::uint32_t>(std::min<std::uint64_t>(params_.ef_l0, context_.n));
     if (context_.n1 > 0)
       params_.ef_l1 =
@@ -105,7 +110,7 @@ class Resolution {
 
   bool UpperIsEnough() const {
     if (context_.calibration == nullptr || context_.ef_scale.has_value() ||
-        options_.names_params() || params_.k > context_.n1)
+        options_.names_params() || params_.k > context_.n1 || options_.VisitsAll(context_))
       return false;
     const bool from_cells = params_.mode == SearchMode::kQuantized && context_.block_tier;
     return context_.calibration->UpperIsEnough({params_.mode, from_cells, context_.scalar_bits},
@@ -230,6 +235,10 @@ bool SearchParams::names_params() const {
   return std::any_of(ParamTable().begin(), ParamTable().end(), [this](const ParamInfo& param) {
     return !param.with_target && param.requested(*this).has_value();
   });
+}
+
+bool SearchParams::VisitsAll(const SearchContext& context) const {
+  return context.n <= kFewVectors && !context.ef_scale.has_value() && !names_params();
 }
 
 SearchParams SearchParams::Widened(std::uint64_t n) const {

@@ -101,7 +101,9 @@ class BasicQuery {
     if (absl::Status status = EncodeRow(index_.kernels, vector, vector_.data()); !status.ok())
       return status;
     params_ = &params;
-    by_codes_ = index_.coded != nullptr && params.mode != SearchMode::kQuantized;
+    // A search that visits all vectors is exact, so it goes by the vectors.
+    by_codes_ = index_.coded != nullptr && params.mode != SearchMode::kQuantized &&
+                params.ef_l0 < index_.layers.n();
     if (by_codes_) {
       const ScalarQuantizer& quantizer = *index_.coded->quantizer;
       code_query_.resize(quantizer.query_bytes());

@@ -65,14 +65,12 @@ class CalibrationOfIndex {
     path_ = path;
     for (const std::uint32_t bits : {0u, 8u, 4u}) HMANN_RETURN_IF_ERROR(Open(bits));
     const std::uint64_t n = indexes_.front()->info().n;
-    const std::uint64_t most_k = options_.queries.empty() ? std::max<std::uint64_t>(n, 2) - 1 : n;
+    const std::uint64_t most_k = options_.queries.empty() ? n - 1 : n;
+    if (n <= kFewVectors) return OfFew(n);
     for (const Wanted& wanted : kWanted) {
       if (wanted.k > most_k || (wanted.k > kLeastRare && n < kVectorsForRare * wanted.k)) continue;
       HMANN_RETURN_IF_ERROR(CalibrateFor(wanted, n));
     }
-    // With fewer vectors than the second k, calibrate their number.
-    if (most_k < kWanted[1].k && most_k > 1)
-      HMANN_RETURN_IF_ERROR(CalibrateFor({static_cast<std::uint32_t>(most_k), kSome}, n));
     std::sort(calibration_.curves.begin(), calibration_.curves.end(),
               [](const Calibration::Curve& a, const Calibration::Curve& b) {
                 return std::tie(a.way, a.k) < std::tie(b.way, b.k);
@@ -85,6 +83,19 @@ class CalibrationOfIndex {
   /// vectors.
   static constexpr std::uint32_t kLeastRare = 100;
   static constexpr std::uint64_t kVectorsForRare = 20;
+
+  /// Every search compares all vectors.
+  absl::StatusOr<Calibration> OfFew(std::uint64_t n) {
+    calibration_.origin = kComparedWithAll;
+    for (const SearchContext& context : Contexts(*indexes_.front())) {
+      HMANN_ASSIGN_OR_RETURN(const ResolvedParams params, SearchParams({.k = 1}).Resolve(context));
+      calibration_.curves.push_back({.way = WayOf(params, context),
+                                     .k = 1,
+                                     .queries = n,
+                                     .points = {{1, 1, static_cast<double>(n)}}});
+    }
+    return std::move(calibration_);
+  }
 
   /// Scalar codes are calibrated if they can be made and take little of the memory.
   absl::Status Open(std::uint32_t bits) {

@@ -227,12 +227,62 @@ TEST_F(CalibrateTest, KeepsWhatWasTunedAndReplacesWhatIsStale) {
   EXPECT_EQ(Calibrate(build_.out, options, quiet_).status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(CalibrateTest, FewerVectorsThanNeighbors) {
-  Make(Shape::kClustered, DType::kF32, 8, 12);
-  const auto made = Calibrate(build_.out, {}, quiet_);
-  ASSERT_TRUE(made.ok()) << made.status();
-  for (const Calibration::Curve& curve : made->curves) EXPECT_LE(curve.k, 10u);
-  EXPECT_GT(Search({.k = 12}).recall, 0.9);
+TEST_F(CalibrateTest, AmongFewVectorsEveryAnswerIsExactAndSaidToBe) {
+  for (const std::uint64_t n : {1u, 2u, 3u, 5u, 12u, 100u, 256u}) {
+    Make(Shape::kUniform, DType::kF32, 32, n, n % 2 == 0 ? Metric::kCosine : Metric::kL2);
+    for (const bool calibrated : {false, true}) {
+      if (calibrated) {
+        const auto made = Calibrate(build_.out, {}, quiet_);
+        ASSERT_TRUE(made.ok()) << made.status();
+        for (const Calibration::Curve& curve : made->curves)
+          EXPECT_EQ(curve.points.back().recall, 1) << n;
+      }
+      for (const OpenOptions& open : {OpenOptions{}, OpenOptions{.slow = "nvme"},
+
+                                      OpenOptions{.slow = "emulated:lat=300ns,bw=6GB/s,lines=12"},
+                                      OpenOptions{.sq_bits = 4}}) {
+        const auto index = Index::Open(build_.out, open);
+        if (!index.ok()) continue;  // too few for these codes, or no such memory
+        for (const std::uint32_t k : {1u, 2u, 5u, 12u, 100u}) {
+          if (k > n) continue;
+          for (const std::optional<double> target : {std::optional<double>(), {0.95}, {1.0}}) {
+            const auto resolved = (*index)->Resolve({.k = k, .recall = target});
+            ASSERT_TRUE(resolved.ok()) << resolved.status() << n;
+            EXPECT_EQ(resolved->calibrated_recall, 1.0) << n;
+          }
+          EXPECT_NEAR(Search({.k = k}, open).recall, 1, 1e-9)
+              << n << ' ' << k << open.slow << open.sq_bits.value_or(0);
+        }
+      }
+    }
+  }
+}
+
+/// Of one vector none can be left out; of any number, all are neighbors of all.
+TEST_F(CalibrateTest, AsManyNeighborsAsVectorsCanBeTuned) {
+  for (const std::uint32_t n : {1u, 12u}) {
+    Make(Shape::kUniform, DType::kF32, 8, n);
+    TuneOptions tune;
+    tune.index = build_.out;
+    tune.k = {n};
+    tune.learn = 20;
+    tune.most_query_threads = 1;
+    tune.accept_noise = true;
+    const auto tuned = Tune(tune, quiet_);
+    ASSERT_TRUE(tuned.ok()) << tuned.status();
+    EXPECT_EQ(tuned->of_k.front().entry.settings.back().recall, 1);
+    EXPECT_TRUE((*Index::Open(build_.out))
+                    ->Resolve({.k = n, .latency = std::chrono::seconds(1)})
+                    ->tuned.has_value());
+  }
+}
+
+TEST_F(CalibrateTest, ARecallOutOfReachNamesTheTuningThatMayReachIt) {
+  Make(Shape::kUniform, DType::kF32, 32, 400);
+  ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
+  const auto index = *Index::Open(build_.out);
+  EXPECT_THAT(std::string(index->Resolve({.k = 3, .recall = 0.99999}).status().message()),
+              testing::HasSubstr("run hmann tune --k 3 --recall 0.99999"));
 }
 
 }  // namespace

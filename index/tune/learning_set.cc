@@ -36,8 +36,11 @@ absl::Status ReadQueries(const LearningOptions& options, const IndexInfo& info, 
 
 /// Returns the rows `chosen` of the ground truth.
 GroundTruth Chosen(const GroundTruth& all, const std::vector<std::uint32_t>& chosen) {
-  GroundTruth truth{
-      .n = static_cast<std::uint32_t>(chosen.size()), .k = all.k, .ids = {}, .distances = {}};
+  GroundTruth truth{.n = static_cast<std::uint32_t>(chosen.size()),
+                    .k = all.k,
+                    .ids = {},
+                    .distances = {},
+                    .metric = all.metric};
   for (const std::uint32_t row : chosen) {
     const auto ids = all.Ids(row);
     truth.ids.insert(truth.ids.end(), ids.begin(), ids.end());
@@ -84,16 +87,21 @@ absl::StatusOr<GroundTruth> NearestOf(const std::string& index, const IndexFile&
 absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, LearningSet& set,
                       Progress& progress) {
   const IndexInfo& info = file.info();
-  if (options.k >= info.n)
-    return InvalidArgument("k: expected fewer than the ", info.n,
-                           " vectors of the index, of which one is left out, found ", options.k);
-  set.origin = kLeftOutInTurn;
+  std::vector<NodeId> chosen;
   const std::uint64_t first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
   for (std::uint64_t i = 0; i < options.most; ++i) {
     const std::uint64_t drawn = RandomBelow(options.seed, options.first + i, info.n - first);
-    set.left_out.push_back(static_cast<NodeId>(first + drawn));
-    AppendRow(file, set.left_out.back(), set.rows);
+    chosen.push_back(static_cast<NodeId>(first + drawn));
+    AppendRow(file, chosen.back(), set.rows);
   }
+  if (options.k == info.n) {
+    set.origin = kOfTheIndex;
+    HMANN_ASSIGN_OR_RETURN(set.truth,
+                           NearestOf(options.index, file, set.rows, options.k, progress));
+    return absl::OkStatus();
+  }
+  set.origin = kLeftOutInTurn;
+  set.left_out = std::move(chosen);
   HMANN_ASSIGN_OR_RETURN(set.truth_with_itself,
                          NearestOf(options.index, file, set.rows, options.k + 1, progress));
   const GroundTruth& with = set.truth_with_itself;
@@ -135,7 +143,8 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
                            NearestOf(options.index, file, set.rows, options.k, progress));
     return set;
   }
-  HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(options.groundtruth));
+  HMANN_ASSIGN_OR_RETURN(GroundTruth truth, ReadGroundTruth(options.groundtruth));
+  truth.metric = info.metric;
   const std::uint64_t needed = std::uint64_t{*std::max_element(chosen.begin(), chosen.end())} + 1;
   if (const absl::Status covers = CheckTruthCovers(truth, needed, options.k); !covers.ok())
     return InvalidArgument(options.groundtruth, ": ", covers.message());

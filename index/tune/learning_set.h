@@ -14,6 +14,8 @@ namespace hmann {
 
 /// The origin of learning queries that are vectors of the index.
 inline constexpr char kLeftOutInTurn[] = "left out in turn";
+/// If no other could answer for one that is left out; and if none is needed.
+inline constexpr char kOfTheIndex[] = "of the index", kComparedWithAll[] = "compared with all";
 
 /// Queries with known exact neighbors, in random order.
 struct LearningSet {
@@ -51,15 +53,14 @@ struct LearningOptions {
 /// for each as if it were not there. Such queries have exactly the distribution of the
 /// data. (Moved vectors would be too easy where neighbors are nearly equally far: a moved
 /// vector stays by far the nearest to its new place.) They exclude the layers above L1,
-/// on which a search may have to begin.
+/// on which a search may have to begin. None is left out if k is the number of vectors.
 ///
 /// Neighbors that no file provides are computed by comparing with all vectors. For many
 /// queries in many vectors, a search does it that is wide enough to miss fewer than one
 /// in two thousand (index/tune/wide_search.h).
 ///
 /// Errors: INVALID_ARGUMENT (no queries, another dimension or type than the index's, a
-/// ground truth of fewer queries or neighbors, no neighbor other than the one left out),
-/// those of the files.
+/// ground truth of fewer queries or neighbors), those of the files.
 absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Progress& progress);
 
 }  // namespace hmann

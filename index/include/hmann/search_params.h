@@ -27,6 +27,10 @@ struct SearchContext {
   std::optional<float> ef_scale = {};        ///< overrides the calibration
 };
 
+/// At most this many vectors are all visited, unless the user names parameters. It costs
+/// less than what estimates are good for.
+constexpr std::uint64_t kFewVectors = 256;
+
 /// The search parameters that a user sets: the number of neighbors, and either parameters
 /// or a target. Parameters left out get a default that suits the index and the tier. For
 /// a target, the tuned table of the index provides the parameters. ParamTable() documents
@@ -58,6 +62,10 @@ struct SearchParams {
   bool has_target() const { return recall.has_value() || latency.has_value(); }
   /// Whether a parameter is set that excludes a target.
   bool names_params() const;
+
+  /// Whether a search with these options visits every vector, so that it is exact: there
+  /// are few, and no parameter is set.
+  bool VisitsAll(const SearchContext& context) const;
 
   /// Checks everything that does not depend on the index: ranges, a target combined with
   /// parameters that exclude it, a parameter that the given mode does not accept. `n`:
