@@ -25,11 +25,11 @@ struct ExactOptions {
 /// ip or cosine.
 ///
 /// The engine's kernels compare each query with every vector in f32 (u8, i8 under L2 and
-/// inner product: in whole numbers). A vector that they find no farther than the k-th, less
-/// the bound of their rounding errors, is measured again in 64-bit integers (u8, i8) or
-/// doubles (f32, f16). Under L2 and cosine the bound is a share of the distance itself,
-/// wherever the vectors lie. The base is streamed: memory is the two blocks and the
-/// answers, whatever the file's size.
+/// inner product: in whole numbers). A vector that they find no farther than the k-th,
+/// less the bound of their rounding errors, is measured again in 64-bit integers (u8, i8)
+/// or doubles (f32, f16). Under L2 and cosine the bound is a share of the distance
+/// itself, wherever the vectors lie. The base is streamed: memory is the two blocks and
+/// the answers, whatever the file's size.
 ///
 /// Errors: INVALID_ARGUMENT (dtypes or dims differ, k 0 or above n, NaN or Inf,
 /// CheckNorm), RESOURCE_EXHAUSTED, CANCELLED.
