@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include "index/base/buffer.h"
 #include "index/base/checksum.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/random.h"
 #include "index/base/thread_pool.h"
@@ -145,6 +147,38 @@ TEST(File, ErrorsNameThePathAndTheReason) {
   EXPECT_EQ(MappedFile::Open("/tmp").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(AtomicFile::Create("/no/such/folder/x").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ErrnoError(ENOSPC, "write", "x").code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(File, ATemporaryNameThatIsALinkIsNotFollowed) {
+  const std::string path = TestPath("target"), other = TestPath("other");
+  ASSERT_TRUE(WriteTextFile(other, "kept").ok());
+  ASSERT_EQ(::symlink(other.c_str(), absl::StrCat(path, ".tmp.", ::getpid()).c_str()), 0);
+  ASSERT_TRUE(WriteTextFile(path, "new").ok());
+  EXPECT_EQ(*ReadTextFile(other, 100), "kept");
+  EXPECT_EQ(*ReadTextFile(path, 100), "new");
+  ::unlink(path.c_str());
+  ::unlink(other.c_str());
+}
+
+TEST(File, WhatHasNoNameIsRefused) {
+  const std::string path = TestPath("gone");
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_GE(fd, 0);
+  ::unlink(path.c_str());
+  const auto refused = FileToWrite(absl::StrCat("/proc/self/fd/", fd));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("has no name"));
+  ::close(fd);
+}
+
+TEST(FirstError, IsThatOfTheSmallestItem) {
+  FirstError first;
+  EXPECT_TRUE(first.Named("row ").ok());
+  first.Note(7, InvalidArgument("seven"));
+  first.Note(9, InvalidArgument("nine"));
+  first.Note(2, absl::OkStatus());
+  first.Note(3, NotFound("three"));
+  EXPECT_EQ(first.Named("row "), NotFound("row 3: three"));
 }
 
 TEST(Cpu, SaysSomethingSensible) {

@@ -2,8 +2,11 @@
 /// `return InvalidArgument("k: expected at most ", n);`
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace hmann {
 
@@ -24,5 +27,24 @@ inline constexpr ErrorOf<absl::StatusCode::kUnimplemented> Unimplemented;
 inline constexpr ErrorOf<absl::StatusCode::kInternal> Internal;
 inline constexpr ErrorOf<absl::StatusCode::kUnavailable> Unavailable;
 inline constexpr ErrorOf<absl::StatusCode::kDataLoss> DataLoss;
+
+/// The error of the first item that has one, in whatever order they are noted. Not
+/// thread-safe.
+struct FirstError {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t item = kNone;
+  absl::Status status;
+
+  void Note(std::uint64_t of, const absl::Status& error) {
+    if (error.ok() || of >= item) return;
+    item = of;
+    status = error;
+  }
+  /// The error, prefixed with `words` and the number of its item.
+  absl::Status Named(absl::string_view words) const {
+    if (status.ok()) return status;
+    return {status.code(), absl::StrCat(words, item, ": ", status.message())};
+  }
+};
 
 }  // namespace hmann

@@ -33,6 +33,16 @@ absl::Status WriteFully(int fd, const std::string& path, std::uint64_t offset, c
   return absl::OkStatus();
 }
 
+/// What `type` is, if no file can replace it.
+const char* FoundInstead(std::filesystem::file_type type) {
+  using enum std::filesystem::file_type;
+  return type == directory                    ? "is a folder"
+         : type == fifo                       ? "is a pipe"
+         : type == block || type == character ? "is a device"
+         : type == socket                     ? "is a socket"
+                                              : nullptr;
+}
+
 }  // namespace
 
 absl::Status ErrnoError(int error, const char* operation, const std::string& path) {
@@ -67,16 +77,17 @@ MappedFile::~MappedFile() {
 }
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  struct stat status {};
+  // Opening a pipe would wait for a process that writes to it.
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    return InvalidArgument(path, ": not a regular file");
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoError(errno, "open", path);
-  struct stat status {};
   MappedFile file;
   file.path_ = path;
   absl::Status error;
   if (::fstat(fd, &status) != 0) {
     error = ErrnoError(errno, "stat", path);
-  } else if (!S_ISREG(status.st_mode)) {
-    error = InvalidArgument(path, ": not a regular file");
   } else if (status.st_size > 0) {
     void* data =
         ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, fd, 0);
@@ -102,6 +113,26 @@ void MappedFile::Advise(Access access, std::uint64_t offset, std::uint64_t bytes
   ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, advice);
 }
 
+absl::StatusOr<std::string> FileToWrite(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_type type = fs::status(path, error).type();
+  const char* found = path == "-" ? "is stdout (./- is a file)" : FoundInstead(type);
+  fs::path to = path;
+  if (type == fs::file_type::none) return ErrnoError(error.value(), "stat", path);
+  while (found == nullptr && fs::is_symlink(fs::symlink_status(to, error))) {
+    const fs::path target = fs::read_symlink(to, error);
+    if (error) return ErrnoError(error.value(), "readlink", to.string());
+    to = to.parent_path() / target;
+  }
+  // Links in /proc lead to files that may have no name.
+  if (type == fs::file_type::regular && !fs::equivalent(path, to, error)) found = "has no name";
+  if (found == nullptr) return to.string();
+  return InvalidArgument(path, " ", found,
+                         ": expected the name of a file, which is written whole under another "
+                         "name and then renamed");
+}
+
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(temporary_, other.temporary_);
@@ -119,9 +150,10 @@ AtomicFile::~AtomicFile() {
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   AtomicFile file;
-  file.path_ = path;
-  file.temporary_ = absl::StrCat(path, ".tmp.", ::getpid());
-  file.fd_ = ::open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  HMANN_ASSIGN_OR_RETURN(file.path_, FileToWrite(path));
+  file.temporary_ = absl::StrCat(file.path_, ".tmp.", ::getpid());
+  ::unlink(file.temporary_.c_str());  // of a process that died, or a link put there
+  file.fd_ = ::open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file.fd_ < 0) return ErrnoError(errno, "create", file.temporary_);
   return file;
 }

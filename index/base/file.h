@@ -49,10 +49,16 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+/// The file that a whole new one replaces when `path` is written: `path`, or where its
+/// links lead, which may not exist yet. Every rename over a file asks it first.
+/// Errors: INVALID_ARGUMENT for "-", a folder, a pipe, a device, a socket and a file that
+/// has no name; INTERNAL for links in a circle.
+absl::StatusOr<std::string> FileToWrite(const std::string& path);
+
 /// Writes a file that appears under its name whole or not at all. It writes to
-/// `<path>.tmp.<pid>`, then does fsync, rename, and fsync of the folder. If it is
-/// destroyed before Commit, it removes its temporary file and leaves an old file at
-/// `path` as it was.
+/// `<FileToWrite(path)>.tmp.<pid>`, then does fsync, rename, and fsync of the folder. If
+/// it is destroyed before Commit, it removes its temporary file and leaves an old file as
+/// it was.
 class AtomicFile {
  public:
   AtomicFile() = default;
@@ -60,6 +66,7 @@ class AtomicFile {
   AtomicFile& operator=(AtomicFile&& other) noexcept;
   ~AtomicFile();
 
+  /// Errors: as FileToWrite and open(2).
   static absl::StatusOr<AtomicFile> Create(const std::string& path);
 
   /// Appends; buffered. Errors: RESOURCE_EXHAUSTED when the disk is full.

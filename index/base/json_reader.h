@@ -1,4 +1,4 @@
-/// Reads JSON that others wrote, such as files and settings.
+/// Reads JSON that others wrote, such as files and settings; writes JSON.
 #pragma once
 
 #include <cmath>
@@ -17,6 +17,18 @@
 #include "nlohmann/json.hpp"
 
 namespace hmann {
+
+/// The text of `json`, on one line unless `indent` is given. Bytes that are not UTF-8, as
+/// names of files may have, become U+FFFD.
+template <class Json>
+std::string JsonText(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+/// `text` with U+FFFD for bytes that are not UTF-8, which protobuf and JSON reject.
+inline std::string Utf8(absl::string_view text) {
+  return nlohmann::json::parse(JsonText(nlohmann::json(text))).get<std::string>();
+}
 
 /// Reads an object key by key. The first key that is wrong is reported in the status that
 /// the reader was given, with its name, what was expected and what was found. From then
@@ -131,9 +143,7 @@ class JsonReader {
   }
 
  private:
-  static std::string Show(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
-  }
+  static std::string Show(const Json& json) { return JsonText(json).substr(0, 80); }
 
   template <class T>
   static std::optional<T> WholeIn(const Json& json) {

@@ -148,5 +148,13 @@ TEST(JsonReader, TheFirstErrorStaysAndNothingIsReadBehindIt) {
   EXPECT_EQ(k, 7u);
 }
 
+TEST(JsonText, BytesThatAreNotUtf8AreReplaced) {
+  const std::string name = "a\xff\xc3";
+  EXPECT_EQ(JsonText(nlohmann::json{{name, name}}),
+            "{\"a\xef\xbf\xbd\xef\xbf\xbd\":\"a\xef\xbf\xbd\xef\xbf\xbd\"}");
+  EXPECT_EQ(Utf8(name), "a\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(Utf8("\xc3\xa9 \"quoted\" \n"), "\xc3\xa9 \"quoted\" \n");
+}
+
 }  // namespace
 }  // namespace hmann
