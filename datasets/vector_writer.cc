@@ -35,6 +35,7 @@ bool WriteComponent(DType dtype, float value, std::byte* row, std::uint32_t c) {
 
 absl::StatusOr<VectorWriter> VectorWriter::Create(const std::string& path, std::uint32_t dim) {
   VectorWriter writer;
+  HMANN_RETURN_IF_ERROR(FileToWrite(path).status());
   writer.path_ = path;
   writer.dim_ = dim;
   HMANN_ASSIGN_OR_RETURN(writer.dtype_, DTypeOfSuffix(path));

@@ -78,6 +78,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   Descriptors its;  // the child's ends
+  HMANN_RETURN_IF_ERROR(FileToWrite(log).status());
   const int log_fd = its.Add(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (log_fd < 0) return ErrnoError(errno, "open", log);
   const int group_fd = group.empty() ? -1 : its.Add(::open(group.c_str(), O_WRONLY | O_CLOEXEC));

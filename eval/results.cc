@@ -17,9 +17,7 @@
 namespace hmann::eval {
 namespace {
 
-std::string OneLine(const Json& line) {
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string OneLine(const Json& line) { return JsonText(line) + "\n"; }
 
 /// The runs of a system, by setting.
 struct SystemRuns {
@@ -73,8 +71,9 @@ void AddCurves(const SystemRuns& system, const Json& spec, bool shaped,
 }  // namespace
 
 absl::Status ResultFile::Open(const std::string& folder) {
-  path_ = absl::StrCat(folder, "/results.jsonl");
-  out_.open(path_ + ".part", std::ios::trunc);
+  HMANN_ASSIGN_OR_RETURN(path_, FileToWrite(absl::StrCat(folder, "/results.jsonl")));
+  HMANN_ASSIGN_OR_RETURN(part_, FileToWrite(path_ + ".part"));
+  out_.open(part_, std::ios::trunc);
   return Check();
 }
 
@@ -87,14 +86,13 @@ absl::Status ResultFile::Write(Json line) {
 absl::StatusOr<std::vector<Json>> ResultFile::Commit() {
   out_.close();
   HMANN_RETURN_IF_ERROR(Check());
-  if (std::rename((path_ + ".part").c_str(), path_.c_str()) != 0)
-    return ErrnoError(errno, "rename", path_);
+  if (std::rename(part_.c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", path_);
   return std::move(lines_);
 }
 
 absl::Status ResultFile::Check() {
   if (out_.good()) return absl::OkStatus();
-  return ResourceExhausted("write ", path_, ".part: the disk does not take it");
+  return ResourceExhausted("write ", part_, ": the disk does not take it");
 }
 
 absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
@@ -113,7 +111,7 @@ absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
   }
   if (lines[0]["version"] != kResultsVersion)
     return InvalidArgument(path, ": line 1: expected version ", kResultsVersion, ", found ",
-                           lines[0]["version"].dump());
+                           JsonText(lines[0]["version"]));
   return lines;
 }
 

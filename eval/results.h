@@ -33,7 +33,8 @@ inline constexpr int kResultsVersion = 2;
 /// Writes lines under a temporary name until the file is complete.
 class ResultFile {
  public:
-  /// Creates <folder>/results.jsonl.part. Errors: RESOURCE_EXHAUSTED, also below.
+  /// Creates <folder>/results.jsonl.part. Errors: as FileToWrite; RESOURCE_EXHAUSTED,
+  /// which the next two may return, too.
   absl::Status Open(const std::string& folder);
   absl::Status Write(Json line);
   /// Renames the file and returns all lines.
@@ -42,7 +43,7 @@ class ResultFile {
  private:
   absl::Status Check();
 
-  std::string path_;
+  std::string path_, part_;
   std::ofstream out_;
   std::vector<Json> lines_;
 };

@@ -12,7 +12,7 @@
 #include "eval/adapters/latency.h"
 #include "eval/child_process.h"
 #include "hmann/distance.h"
-#include "nlohmann/json.hpp"
+#include "index/base/json_reader.h"
 
 namespace hmann::eval {
 

@@ -14,10 +14,10 @@
 #include "datasets/toolbox/fetch.h"
 #include "datasets/vector_file.h"
 #include "datasets/vector_writer.h"
+#include "index/base/file.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "nlohmann/json.hpp"
 #include "tools/commands.h"
 #include "tools/data_flags.h"
 #include "tools/flags.h"
@@ -110,6 +110,7 @@ absl::Status RunFetch(const DataFlags& flags) {
 absl::Status RunGroundTruth(const DataFlags& flags) {
   ExactOptions options = flags.exact;
   options.metric = flags.metric;
+  HMANN_RETURN_IF_ERROR(AtomicFile::Create(flags.out).status());
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.base, flags.rows));
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
   Progress progress;
@@ -123,6 +124,7 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
 
 absl::Status RunConvert(const DataFlags& flags) {
   Progress progress;
+  HMANN_RETURN_IF_ERROR(FileToWrite(flags.out).status());
   if (IsHdf5(flags.out)) {
     return InvalidArgument(flags.out,
                            ": .hdf5 files are read, not written: expected another suffix");
@@ -204,7 +206,7 @@ void DeclareInfo(CLI::App& app, const Flags& flags) {
 absl::Status Print(const DataFlags& flags, const Json& report) {
   if (flags.json) return PrintJson(report);
   for (const auto& [key, value] : report.items()) {
-    std::cerr << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump())
+    std::cerr << key << ": " << (value.is_string() ? value.get<std::string>() : JsonText(value))
               << "\n";
   }
   return absl::OkStatus();

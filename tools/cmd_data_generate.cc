@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "index/base/cpu.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
 #include "index/construct/jobs/near_rows.h"
@@ -91,6 +92,7 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
 }
 
 absl::Status RunGenerate(const DataFlags& flags) {
+  HMANN_RETURN_IF_ERROR(FileToWrite(flags.out).status());
   if (flags.resampled) return RunResample(flags);
   const GenerateOptions& options = flags.generate;
   Progress progress;

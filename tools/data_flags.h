@@ -11,7 +11,7 @@
 #include "datasets/toolbox/generate.h"
 #include "datasets/toolbox/resample.h"
 #include "datasets/vector_file.h"
-#include "nlohmann/json.hpp"
+#include "index/base/json_reader.h"
 
 namespace hmann::tools {
 

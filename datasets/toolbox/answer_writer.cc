@@ -8,12 +8,13 @@
 #include "datasets/row_layout.h"
 #include "index/base/check.h"
 #include "index/base/errors.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
-#include "nlohmann/json.hpp"
 
 namespace hmann {
 
 absl::Status CheckAnswerSuffix(const std::string& path) {
+  if (path == "-") return FileToWrite(path).status();
   const std::string suffix = FormatSuffix(path);
   if (suffix == ".ibin" || suffix == ".gt" || suffix == ".jsonl") return absl::OkStatus();
   return InvalidArgument(path, ": suffix \"", suffix, "\" found, .ibin .gt or .jsonl expected");
@@ -67,7 +68,7 @@ absl::Status AnswerWriter::AppendLine(std::span<const std::uint64_t> labels,
   line["query"] = written_++;
   line["ids"] = std::vector<std::uint64_t>(labels.begin(), labels.end());
   line["distances"] = std::vector<float>(distances.begin(), distances.end());
-  const std::string text = line.dump() + "\n";
+  const std::string text = JsonText(line) + "\n";
   return file_.Append(text.data(), text.size());
 }
 

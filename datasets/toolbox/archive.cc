@@ -38,7 +38,7 @@ bool StaysInside(std::string_view name) {
 }
 
 /// Makes the folders above folder/name and refuses to pass through a symbolic link.
-absl::Status MakeFolders(const std::string& folder, const std::string& name) {
+absl::Status MakeFoldersAbove(const std::string& folder, const std::string& name) {
   for (std::size_t slash = name.find('/'); slash != std::string::npos;
        slash = name.find('/', slash + 1)) {
     const std::string path = absl::StrCat(folder, "/", name.substr(0, slash));
@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<std::string>> UnpackArchive(const std::string& path,
     if (kind != AE_IFREG || archive_entry_hardlink(entry) != nullptr) {
       return InvalidArgument(path, ": entry \"", name, "\" is not a regular file");
     }
-    HMANN_RETURN_IF_ERROR(MakeFolders(folder, name));
+    HMANN_RETURN_IF_ERROR(MakeFoldersAbove(folder, name));
     HMANN_RETURN_IF_ERROR(
         UnpackFile(reader.get(), path, absl::StrCat(folder, "/", name), &left, progress));
     unpacked.push_back(name);

@@ -6,8 +6,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/ground_truth.h"
@@ -30,12 +28,6 @@ std::string AddressOf(const std::string& url, const std::string& base_url) {
   const std::size_t path = url.find('/', url.find("://") + 3);
   return absl::StrCat(base_url.ends_with('/') ? base_url.substr(0, base_url.size() - 1) : base_url,
                       url.substr(path));
-}
-
-absl::Status MakeFolder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  return error ? ErrnoError(error.value(), "mkdir", folder) : absl::OkStatus();
 }
 
 /// Compares the header of a downloaded vector file with the catalog, then rewrites its
@@ -84,7 +76,7 @@ class Fetcher {
       : selection_(selection), options_(options), folder_(std::move(folder)), progress_(progress) {}
 
   absl::StatusOr<std::vector<FetchedFile>> Run() {
-    HMANN_RETURN_IF_ERROR(MakeFolder(folder_));
+    HMANN_RETURN_IF_ERROR(MakeFolders(folder_));
     HMANN_ASSIGN_OR_RETURN(manifest_, Manifest::Read(folder_));
     for (const RemoteFile& file : selection_.files) {
       HMANN_RETURN_IF_ERROR(file.content == Content::kArchive ? BringArchive(file)
@@ -107,7 +99,8 @@ class Fetcher {
   }
 
   absl::Status BringFile(const RemoteFile& file) {
-    const std::string path = PathOf(file.name), part = path + ".part";
+    HMANN_ASSIGN_OR_RETURN(const std::string path, FileToWrite(PathOf(file.name)));
+    HMANN_ASSIGN_OR_RETURN(const std::string part, FileToWrite(path + ".part"));
     if (Exists(path)) {
       HMANN_RETURN_IF_ERROR(manifest_.CheckOrPin(path, file.name, file.url, progress_));
       fetched_.push_back({path, file.content, true});
@@ -146,7 +139,7 @@ class Fetcher {
   absl::Status BringArchive(const RemoteFile& file) {
     const bool was_there = AllMembersThere();
     if (!was_there) {
-      const std::string part = PathOf(file.name) + ".part";
+      HMANN_ASSIGN_OR_RETURN(const std::string part, FileToWrite(PathOf(file.name) + ".part"));
       HMANN_RETURN_IF_ERROR(DownloadTo(file, part));
       if (const absl::Status status = manifest_.CheckOrPin(part, file.name, file.url, progress_);
           !status.ok()) {

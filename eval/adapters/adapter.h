@@ -14,7 +14,7 @@
 #include "datasets/vector_file.h"
 #include "hmann/distance.h"
 #include "index/base/clock.h"
-#include "nlohmann/json.hpp"
+#include "index/base/json_reader.h"
 
 namespace hmann::eval {
 

@@ -61,7 +61,7 @@ absl::StatusOr<std::string> KeptIndexPath(const AdapterInput& job, const VectorF
   const std::string key =
       absl::StrCat(library, "|", FileKey(job.base), base.n(), "|", base.dim(), "|", RowsHash(base),
                    "|", std::string(Name(job.metric)), "|", job.m, "|", job.ef_construction, "|",
-                   job.threads, "|", job.build.dump(), "|", ExecutableHash());
+                   job.threads, "|", JsonText(job.build), "|", ExecutableHash());
   return absl::StrFormat("%s/%s-%016x.index", job.work, FileName(library),
                          Checksum(key.data(), key.size()));
 }
@@ -77,15 +77,16 @@ std::optional<BuildFigures> KeptFigures(const std::string& index_path) {
 absl::Status KeepIndex(const std::string& index_path,
                        const std::function<absl::Status(const std::string& path)>& save,
                        const BuildFigures& figures) {
-  const std::string temporary = absl::StrCat(index_path, ".tmp.", ::getpid());
+  HMANN_ASSIGN_OR_RETURN(const std::string file, FileToWrite(index_path));
+  const std::string temporary = absl::StrCat(file, ".tmp.", ::getpid());
   std::error_code ignored;
   if (absl::Status status = save(temporary); !status.ok()) {
     fs::remove(temporary, ignored);
     return status;
   }
-  if (fs::exists(temporary, ignored) && std::rename(temporary.c_str(), index_path.c_str()) != 0)
-    return ErrnoError(errno, "rename", index_path);
-  return WriteTextFile(FiguresPath(index_path), figures.dump(2) + "\n");
+  if (fs::exists(temporary, ignored) && std::rename(temporary.c_str(), file.c_str()) != 0)
+    return ErrnoError(errno, "rename", file);
+  return WriteTextFile(FiguresPath(index_path), JsonText(figures, 2) + "\n");
 }
 
 }  // namespace hmann::eval

@@ -78,8 +78,6 @@ absl::Status BuildOptions::CheckOut() const {
     if (!input.empty() && std::filesystem::equivalent(input, out, absent))
       return InvalidArgument("out: ", out, " is the input ", input, ", which it would replace");
   }
-  if (std::error_code absent; std::filesystem::is_directory(out, absent))
-    return InvalidArgument("out: ", out, " is a folder: expected the name of a file");
   return AtomicFile::Create(out).status();
 }
 

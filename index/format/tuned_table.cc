@@ -235,7 +235,9 @@ std::string TierWithoutPath(const std::string& tier) {
   return tier;
 }
 
-std::string TunedPath(const std::string& index) { return absl::StrCat(index, ".tuned"); }
+std::string TunedPath(const std::string& index) {
+  return absl::StrCat(FileToWrite(index).value_or(index), ".tuned");
+}
 
 const TunedEntry* TunedTable::Find(const TunedEntryKey& placement, std::uint32_t k) const {
   for (const TunedEntry& entry : entries) {
@@ -331,8 +333,7 @@ absl::Status WriteTunedTable(const std::string& index, const TunedTable& table) 
                {"content_hash", absl::StrFormat("%016x", table.content_hash)},
                {"entries", std::move(entries)}};
   if (table.calibration.has_value()) json["calibration"] = ToJson(*table.calibration);
-  return WriteTextFile(TunedPath(index),
-                       json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return WriteTextFile(TunedPath(index), JsonText(json, 1) + "\n");
 }
 
 }  // namespace hmann

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "hmann/hmann.h"
 #include "index/base/cpu.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
@@ -38,7 +39,8 @@ constexpr double kBounded = 1.4;
 /// files in the folder are reused.
 absl::Status CheckDisks(const BuildOptions& options, const BuildEstimate& estimate) {
   std::error_code error;
-  const std::string out = fs::absolute(options.out, error).parent_path().string();
+  HMANN_ASSIGN_OR_RETURN(const std::string file, FileToWrite(options.out));
+  const std::string out = fs::absolute(file, error).parent_path().string();
   if (!estimate.bounded.has_value()) return CheckDiskRoom(out, "the index", estimate.file_bytes);
   const BoundedPlan& work = *estimate.bounded;
   const std::uint64_t there = WorkFolder::BytesOf(options.work);

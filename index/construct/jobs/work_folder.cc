@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -26,7 +26,7 @@ constexpr char kFormat[] = "hmann work folder";
 constexpr char kManifest[] = "manifest.json", kLock[] = "lock", kSuffix[] = ".part";
 /// Reads the footer of a file that is whole, to judge by its size.
 std::optional<ArtifactFooter> ReadFooter(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
   ArtifactFooter footer;
   const off_t size = ::lseek(fd, 0, SEEK_END);
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<WorkFolder>> WorkFolder::Open(const std::string& 
     const nlohmann::ordered_json begun = {{"format", kFormat},
                                           {"version", kVersion},
                                           {"of", nlohmann::ordered_json::parse(identity)}};
-    HMANN_RETURN_IF_ERROR(WriteTextFile(manifest, begun.dump(2) + "\n"));
+    HMANN_RETURN_IF_ERROR(WriteTextFile(manifest, JsonText(begun, 2) + "\n"));
   }
   HMANN_RETURN_IF_ERROR(folder->CheckIdentity(identity));
   folder->CheckArtifacts();
@@ -101,12 +101,12 @@ absl::StatusOr<std::string> WorkFolder::IdentityOf(const std::string& path) {
   };
   if (at("format") == kFormat && at("version") != kVersion) {
     return FailedPrecondition(path,
-                              ": the work folder is of another version: ", at("version").dump(),
+                              ": the work folder is of another version: ", JsonText(at("version")),
                               ", and this program's is ", kVersion, "; remove the folder");
   }
   if (at("format") != kFormat || !at("of").is_object())
     return FailedPrecondition(manifest, ": not the manifest of a work folder; remove the folder");
-  return at("of").dump();
+  return JsonText(at("of"));
 }
 
 absl::StatusOr<std::unique_ptr<WorkFolder>> WorkFolder::Join(const std::string& path,
@@ -124,7 +124,7 @@ absl::Status WorkFolder::CheckIdentity(const std::string& identity) const {
     const auto there = found.value(key, nlohmann::ordered_json());
     if (there == value) continue;
     return FailedPrecondition(path_, ": the work folder was begun with another ", key, ": ",
-                              there.dump(), ", and now ", value.dump(),
+                              JsonText(there), ", and now ", JsonText(value),
                               "; give another folder, or remove this one");
   }
   return absl::OkStatus();
@@ -215,7 +215,7 @@ void WorkFolder::Clear() {
   RemoveAll("");
   fs::remove(absl::StrCat(path_, "/", kManifest), error);
   fs::remove(absl::StrCat(path_, "/", kLock), error);
-  fs::remove(path_, error);  // if nothing else is in it
+  ::rmdir(path_.c_str());  // if nothing else is in it, and it is no link
 }
 
 }  // namespace hmann

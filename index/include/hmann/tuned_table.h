@@ -67,6 +67,8 @@ struct TunedTable {
                                       const Target& target) const;
 };
 
+/// The file of the table: INDEX.tuned, next to the file that `index` leads to if it is a
+/// link.
 std::string TunedPath(const std::string& index);
 
 /// Reads the table of the index file `index`, which has `content_hash` and `n` vectors.
