@@ -18,7 +18,7 @@ std::string Number(double shown) {
   return absl::StrFormat("%.*f", digits, shown);
 }
 std::string Text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : JsonText(value);
 }
 
 /// The end of its name tells shares, times and sizes apart.

@@ -35,14 +35,14 @@ std::string TailOfLog(const std::string& log) {
 absl::StatusOr<double> PositiveIn(const Json& line, const char* key) {
   const auto value = line.find(key);
   if (value == line.end() || !value->is_number() || !(value->get<double>() > 0))
-    return InvalidArgument("expected a positive number '", key, "', found ", line.dump());
+    return InvalidArgument("expected a positive number '", key, "', found ", JsonText(line));
   return value->get<double>();
 }
 
 /// A value of an unexpected type counts as absent.
 absl::StatusOr<Json> ParseReady(const Json& line) {
   if (!line.contains("ready") || !line["ready"].is_string())
-    return InvalidArgument("expected {\"ready\": \"name\", ...}, found ", line.dump());
+    return InvalidArgument("expected {\"ready\": \"name\", ...}, found ", JsonText(line));
   Json ready = {
       {"library", line["ready"]},  {"index_file", ""},         {"cached", false},
       {"finished", false},         {"counts", false},          {"waits", false},
@@ -75,7 +75,7 @@ std::vector<std::string> Arguments(const SystemSpec& spec, const BenchmarkData& 
   add("--ef-construction", absl::StrCat(job.ef_construction));
   add("--threads", absl::StrCat(job.threads));
   add("--k", absl::StrCat(job.k));
-  if (!spec.build.empty()) add("--settings", spec.build.dump());
+  if (!spec.build.empty()) add("--settings", JsonText(spec.build));
   if (!job.work.empty()) add("--work", job.work);
   return arguments;
 }
@@ -99,7 +99,7 @@ std::uint64_t DiskBytesRead(pid_t pid) {
 
 absl::Status ReadCounters(const Json& line, RunAnswer* answer) {
   if (!line.contains("counters") || !line["counters"].is_object())
-    return InvalidArgument("expected 'counters', found ", line.dump());
+    return InvalidArgument("expected 'counters', found ", JsonText(line));
   answer->counters = line["counters"];
   return absl::OkStatus();
 }
@@ -137,6 +137,8 @@ absl::Status System::Error(const absl::Status& status) const {
 }
 
 absl::StatusOr<System> System::Start(SystemSpec spec, const BenchmarkData& job) {
+  if (Utf8(job.folder) != job.folder)
+    return InvalidArgument(job.folder, ": expected a name in UTF-8: systems are told it as JSON");
   System system;
   system.spec_ = std::move(spec);
   system.job_ = job;
@@ -156,7 +158,7 @@ absl::StatusOr<System> System::Start(SystemSpec spec, const BenchmarkData& job) 
   if (!settings.is_array() || settings.empty() ||
       !std::all_of(settings.begin(), settings.end(), [](const Json& s) { return s.is_object(); })) {
     return system.Error(
-        InvalidArgument("settings: expected an array of objects, found ", settings.dump()));
+        InvalidArgument("settings: expected an array of objects, found ", JsonText(settings)));
   }
   return system;
 }
@@ -171,13 +173,13 @@ absl::StatusOr<Json> System::Receive(milliseconds timeout) {
   }
   if (line.contains("error")) {
     return Error(FailedPrecondition(line["error"].is_string() ? line["error"].get<std::string>()
-                                                              : line["error"].dump()));
+                                                              : JsonText(line["error"])));
   }
   return line;
 }
 
 absl::StatusOr<Json> System::Call(const Json& command) {
-  const absl::Status sent = process_.WriteLine(command.dump());
+  const absl::Status sent = process_.WriteLine(JsonText(command));
   // If the program is gone, Receive reports how it ended.
   HMANN_ASSIGN_OR_RETURN(Json line, Receive(job_.run_timeout));
   if (!sent.ok()) return Error(sent);
@@ -187,7 +189,7 @@ absl::StatusOr<Json> System::Call(const Json& command) {
 absl::Status System::WarmUp(const Json& setting, std::uint64_t queries) {
   HMANN_ASSIGN_OR_RETURN(const Json line, Call({{"warm_up", setting}, {"queries", queries}}));
   if (line.contains("warmed")) return absl::OkStatus();
-  return Error(InvalidArgument("expected {\"warmed\": ", queries, "}, found ", line.dump()));
+  return Error(InvalidArgument("expected {\"warmed\": ", queries, "}, found ", JsonText(line)));
 }
 
 absl::StatusOr<RunAnswer> System::Run(const Json& setting, bool count) {

@@ -1,5 +1,6 @@
 // Describes the indexes of a server.
 #include "absl/status/status.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
 #include "server/convert.h"
@@ -22,8 +23,8 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
     for (const Placement& placement : index.served().placements()) {
       v1::Placement& wire = *response->add_placements();
       wire.set_structure(placement.structure);
-      wire.set_tier(placement.tier);
-      if (request->where()) wire.set_where(placement.where);
+      wire.set_tier(Utf8(placement.tier));
+      if (request->where()) wire.set_where(Utf8(placement.where));
       wire.set_bytes(placement.bytes);
     }
     response->set_simd(std::string(index->kernels().simd));
@@ -58,7 +59,7 @@ grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* conte
         break;
       case IndexState::kFailed:
         summary->set_state(v1::INDEX_STATE_FAILED);
-        summary->set_reason(std::string(served->ForClients(served->failure()).message()));
+        summary->set_reason(Utf8(served->ForClients(served->failure()).message()));
         break;
       case IndexState::kServing: {
         const absl::StatusOr<Snapshot> index = served->Get();

@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "index/base/json_reader.h"
 #include "server/core/errors.h"
 
 namespace hmann::server {
@@ -17,7 +18,8 @@ grpc::Status ToGrpc(const absl::Status& status) {
   google::rpc::ErrorInfo info;
   google::rpc::Status wire;
   wire.set_code(static_cast<int>(status.code()));
-  wire.set_message(std::string(status.message()));
+  const std::string message = Utf8(status.message());
+  wire.set_message(message);
   status.ForEachPayload([&](absl::string_view kind, const absl::Cord& payload) {
     const std::string text(payload);
     std::int64_t retry_ns = 0;
@@ -34,8 +36,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
       google::rpc::BadRequest bad;
       auto* violation = bad.add_field_violations();
       violation->set_field(text);
-      violation->set_description(
-          std::string(absl::StripPrefix(status.message(), absl::StrCat(text, ": "))));
+      violation->set_description(std::string(absl::StripPrefix(message, absl::StrCat(text, ": "))));
       wire.add_details()->PackFrom(bad);
     } else if (absl::ConsumePrefix(&kind, kResource)) {
       google::rpc::ResourceInfo resource;
@@ -48,7 +49,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
     info.set_domain("hmann");
     wire.add_details()->PackFrom(info);
   }
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message,
                       wire.details().empty() ? std::string() : wire.SerializeAsString());
 }
 

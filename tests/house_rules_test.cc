@@ -358,6 +358,11 @@ const std::vector<Ban>& Bans() {
        std::regex("^$")},
       {std::regex(R"(\b(mkstemp|tmpnam|tempnam)\b)"), "AtomicFile",
        std::regex("_test\\.cc$|^tests/")},
+      {std::regex(R"(\brename *\()"), "AtomicFile; FileToWrite says which file it replaces",
+       std::regex("^(index/base/file|datasets/toolbox/fetch|eval/(results|adapters/build_cache))"
+                  "\\.cc$|^tests/|_test\\.cc$")},
+      {std::regex(R"(\.dump *\()"), "JsonText, since names are not always UTF-8",
+       std::regex("^index/base/json_reader\\.h$|^tests/|_(test|bench)\\.cc$")},
       {std::regex(R"(-(march=native|ffast-math|Ofast)\b)"), "a kernel file with flags of its own",
        std::regex("^eval/")},
   };

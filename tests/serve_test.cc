@@ -378,6 +378,27 @@ TEST_F(ServeTest, IdleConnectionsBeyondTheLimitSilenceNobody) {
   EXPECT_THAT(ended.err, HasSubstr("connections refused: 256 descriptors may be open"));
 }
 
+TEST_F(ServeTest, NamesThatAreNotUtf8) {
+  const std::string odd = *folder_ / "odd\xff.hmann", bad = *folder_ / "bad\xff.hmann";
+  std::filesystem::copy_file(Index(), odd);
+  WriteFile(bad, "this is no index");
+  ServerProgram server(odd, {"--index", absl::StrCat("bad=", bad)});
+  client::Client client = Connected(server.address());
+  const auto described = client.Describe("sample", {}, true);
+  ASSERT_TRUE(described.ok()) << described.status();
+  const auto listed = client.List({});
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_THAT((*listed)[1].reason, HasSubstr("bad\xef\xbf\xbd.hmann"));
+  const absl::Status failed = client.Describe("bad", {}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(failed)) << failed;
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("bad\xef\xbf\xbd.hmann"));
+  EXPECT_TRUE(absl::IsNotFound(client.Describe("x\xff", {}).status()));
+  const Outcome ran = Hmann({"query", "--server", server.address(), "--index", "x\xff", "--queries",
+                             kQueries, "--deadline", "5s"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("this server has none of that name"));
+}
+
 TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
   ServerProgram server(Index(), {});
   const std::string named = absl::StrCat("a=", Index());

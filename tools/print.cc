@@ -21,8 +21,7 @@ void PrintPhases(const std::vector<PhaseTime>& phases) {
 
 absl::Status PrintJson(const nlohmann::ordered_json& object) {
   errno = 0;
-  std::cout << object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-            << std::endl;
+  std::cout << JsonText(object, 2) << std::endl;
   if (!std::cout.good()) return DataLoss("write to stdout: ", std::strerror(errno));
   return absl::OkStatus();
 }

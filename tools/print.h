@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "hmann/build_options.h"
-#include "nlohmann/json.hpp"
+#include "index/base/json_reader.h"
 
 namespace hmann::tools {
 

@@ -16,6 +16,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/sync_stream.h"
 #include "hmann/v1/search.grpc.pb.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
 
@@ -40,7 +41,7 @@ absl::Status CheckSendable(const SearchParams& options) {
 template <typename Request>
 Request RequestFor(const std::string& index, const SearchParams& options, const CallOptions& call) {
   Request request;
-  request.set_index(index);
+  request.set_index(Utf8(index));
   hmann::ToWire(options, request.mutable_options());
   request.mutable_options()->set_counters(call.counters);
   return request;
@@ -281,7 +282,7 @@ absl::StatusOr<std::vector<std::byte>> Client::Get(const std::string& index,
                                                    const CallOptions& call) {
   v1::GetRequest request;
   v1::GetResponse response;
-  request.set_index(index);
+  request.set_index(Utf8(index));
   request.mutable_labels()->Add(labels.begin(), labels.end());
   HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Search::Stub::Get, request, &response, call));
   const auto bytes = std::as_bytes(std::span(response.vectors().raw()));
@@ -292,7 +293,7 @@ absl::StatusOr<IndexDescription> Client::Describe(const std::string& index, cons
                                                   bool where) {
   v1::DescribeRequest request;
   v1::DescribeResponse response;
-  request.set_index(index);
+  request.set_index(Utf8(index));
   request.set_where(where);
   HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Search::Stub::Describe, request, &response, call));
   return FromWire(response);
@@ -312,7 +313,7 @@ absl::Status Client::WaitReady(const std::string& index, const CallOptions& call
   const Clock::time_point deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(call.deadline);
   v1::DescribeRequest request;
-  request.set_index(index);
+  request.set_index(Utf8(index));
   absl::Status last = absl::DeadlineExceededError("its time was over before the first call");
   for (std::chrono::milliseconds pause = kFirstPause; Clock::now() < deadline;
        pause = std::min(2 * pause, kLongestPause)) {

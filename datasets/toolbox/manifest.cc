@@ -7,9 +7,9 @@
 #include "index/base/checksum.h"
 #include "index/base/errors.h"
 #include "index/base/file.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "nlohmann/json.hpp"
 
 namespace hmann {
 namespace {
@@ -87,7 +87,7 @@ absl::Status Manifest::Write() const {
   json["files"] = nlohmann::ordered_json::object();
   for (const auto& [name, entry] : entries_)
     json["files"][name] = {{"bytes", entry.bytes}, {"xxh3", entry.xxh3}, {"url", entry.url}};
-  return WriteTextFile(absl::StrCat(folder_, "/", kFileName), json.dump(2) + "\n");
+  return WriteTextFile(absl::StrCat(folder_, "/", kFileName), JsonText(json, 2) + "\n");
 }
 
 }  // namespace hmann

@@ -17,7 +17,6 @@
 #include "eval/adapters/shares.h"
 #include "index/base/clock.h"
 #include "index/base/file.h"
-#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/distance/reference.h"
 
@@ -33,7 +32,7 @@ class Wire {
   Wire() : fd_(::dup(STDOUT_FILENO)) { ::dup2(STDERR_FILENO, STDOUT_FILENO); }
 
   void Say(const Json& line) {
-    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const std::string text = JsonText(line) + "\n";
     for (std::size_t done = 0; done < text.size();) {
       const ssize_t wrote = ::write(fd_, text.data() + done, text.size() - done);
       if (wrote < 0 && errno != EINTR) return;  // the reader is gone; stdin will end too
@@ -184,7 +183,7 @@ absl::StatusOr<Json> Obey(const nlohmann::json& command, const Session& session,
     return InvalidArgument(
         "command: expected {\"run\": {...}, \"answers\": \"file\"} or {\"warm_up\": "
         "{...}, \"queries\": N}, found ",
-        command.dump());
+        JsonText(command));
   }
   std::uint64_t queries = session.queries;
   if (warms) {

@@ -88,7 +88,7 @@ class FaissAdapter : public Adapter {
     const nlohmann::json index = job.build.value("index", nlohmann::json("hnsw"));
     if (index != "hnsw" && index != "hnsw-sq8" && index != "ivfpq") {
       return InvalidArgument("setting index: expected hnsw, hnsw-sq8 or ivfpq, found ",
-                             index.dump());
+                             JsonText(index));
     }
     kind_ = index == "hnsw" ? Kind::kHnsw : index == "hnsw-sq8" ? Kind::kHnswSq8 : Kind::kIvfPq;
     if (!job.build.contains("nlist")) return absl::OkStatus();

@@ -14,7 +14,6 @@
 #include "eval/adapters/lines.h"
 #include "eval/adapters/requested_params.h"
 #include "hmann/hmann.h"
-#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/construct/pipeline.h"
 #include "index/params/params_json.h"
@@ -211,19 +210,19 @@ class HmannAdapter : public Adapter {
   absl::Status RunMany(const RunShare& share, const ResolvedParams& params, Searcher& searcher,
                        Counters* counters) const {
     std::vector<std::optional<QueryTimer>> timers(share.end - share.begin);
-    absl::Status first_error;
+    FirstError first;
     const auto begin = [&](std::size_t i) -> const void* {
       timers[i].emplace(share, share.begin + i);
       return Query(share.begin + i);
     };
     const auto done = [&](std::size_t i, const absl::Status& status, Answer& found) {
       timers[i].reset();
-      first_error.Update(status);
+      first.Note(share.begin + i, status);
       if (status.ok()) Store(found.nearest, share, share.begin + i);
     };
     HMANN_RETURN_IF_ERROR(searcher.SearchMany(
         timers.size(), begin, params, static_cast<std::uint32_t>(in_flight_), done, counters));
-    return first_error;
+    return first.Named("query ");
   }
 
   const std::byte* Query(std::uint64_t q) const { return queries_.data() + q * row_bytes_; }

@@ -139,11 +139,11 @@ class HnswlibAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"distance", "level0"}));
     const nlohmann::json distance = job.build.value("distance", nlohmann::json("float"));
     if (distance != "float" && distance != "u8")
-      return InvalidArgument("setting distance: expected float or u8, found ", distance.dump());
+      return InvalidArgument("setting distance: expected float or u8, found ", JsonText(distance));
     integer_ = distance == "u8";
     const nlohmann::json level0 = job.build.value("level0", nlohmann::json("memory"));
     if (level0 != "memory" && level0 != "mapped")
-      return InvalidArgument("setting level0: expected memory or mapped, found ", level0.dump());
+      return InvalidArgument("setting level0: expected memory or mapped, found ", JsonText(level0));
     maps_ = level0 == "mapped";
     if (integer_ && (base.dtype() != DType::kU8 || job.metric != Metric::kL2)) {
       return InvalidArgument("hnswlib's integer distance: expected u8 under l2, found ",

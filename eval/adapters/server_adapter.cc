@@ -10,7 +10,6 @@
 #include "eval/adapters/ladder.h"
 #include "eval/adapters/requested_params.h"
 #include "hmann/client.h"
-#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/params/params_json.h"
 

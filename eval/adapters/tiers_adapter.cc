@@ -18,7 +18,6 @@
 
 #include "eval/adapters/tiers_baseline.h"
 #include "hmann/distance.h"
-#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/tiers/emulation.h"
 

@@ -9,9 +9,7 @@ namespace hmann::eval {
 absl::Status WriteReport(const nlohmann::ordered_json& figures, std::string_view page,
                          const std::string& path) {
   // Only "</" and "<!--" could end the data inside a script element, so no "<" is left.
-  const std::string json = absl::StrReplaceAll(
-      figures.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace),
-      {{"<", "\\u003c"}});
+  const std::string json = absl::StrReplaceAll(JsonText(figures), {{"<", "\\u003c"}});
   const std::size_t place = page.find(kReportDataMark);
   if (place == std::string::npos)
     return Internal("report template: the mark ", std::string(kReportDataMark), " is missing");

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "nlohmann/json.hpp"
+#include "index/base/json_reader.h"
 
 namespace hmann::eval {
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/graph/bottom_layer.h"
@@ -180,7 +181,7 @@ std::string IdentityOf(const BuildOptions& options, const BuildInputs& inputs, N
   const auto changed = fs::last_write_time(from, error).time_since_epoch().count();
   nlohmann::ordered_json of = {
       {"finished", inputs.index() != nullptr},
-      {"base", base.string()},
+      {"base", absl::CEscape(base.string())},  // a name need not be UTF-8, which JSON is
       {"base_bytes", fs::file_size(from, error)},
       {"base_changed", changed},
       {"rows", inputs.n()},
@@ -195,7 +196,7 @@ std::string IdentityOf(const BuildOptions& options, const BuildInputs& inputs, N
   };
   // Sums of floats depend on how many are added at once.
   if (IsFloat(kernels.dtype)) of["simd"] = std::string(kernels.simd);
-  return of.dump();
+  return JsonText(of);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
@@ -36,7 +37,8 @@ absl::StatusOr<KnownBuild> ReadKnownBuild(const std::string& work) {
   if (of.contains("finished") && of["finished"] == true)
     return Unimplemented(work, ": promotes a finished index, which one process does");
   KnownBuild build;
-  build.options.base = text("base");
+  if (!absl::CUnescape(text("base"), &build.options.base))
+    return FailedPrecondition(work, ": the name of its base is damaged; remove the folder");
   HMANN_ASSIGN_OR_RETURN(build.options.metric, ParseMetric(text("metric")));
   build.options.method = BuildMethod::kPartition;
   build.options.rows = static_cast<std::uint64_t>(number("rows"));

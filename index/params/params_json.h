@@ -9,7 +9,7 @@
 #include "hmann/counters.h"
 #include "hmann/param_table.h"
 #include "index/base/errors.h"
-#include "nlohmann/json.hpp"
+#include "index/base/json_reader.h"
 
 namespace hmann {
 
@@ -31,7 +31,7 @@ absl::StatusOr<double> ParamFromJson(const ParamInfo& param, const Json& value) 
     return number;
   }
   return InvalidArgument(std::string(param.name), ": expected a ",
-                         param.words.empty() ? "number" : "text", ", found ", value.dump());
+                         param.words.empty() ? "number" : "text", ", found ", JsonText(value));
 }
 
 /// Sets every parameter that `object` has a key for. Other keys are left to the caller.

@@ -11,8 +11,8 @@
 #include "index/base/cpu.h"
 #include "index/base/errors.h"
 #include "index/base/file.h"
+#include "index/base/json_reader.h"
 #include "index/tune/probes.h"
-#include "nlohmann/json.hpp"
 
 namespace hmann {
 namespace {
@@ -104,7 +104,7 @@ absl::Status WriteProfile(const DeviceProfile& profile, const std::string& path)
                      {"seconds", share(seconds)},
                      {"memory", memory},
                      {"blocks", blocks}};
-  return WriteTextFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return WriteTextFile(path, JsonText(json, 2) + "\n");
 }
 
 absl::Status ProfileOptions::Validate() const {

@@ -23,6 +23,12 @@ void Translate(std::exception_ptr thrown) {
       Raise(ResourceExhausted("out of memory"));
     } catch (const std::system_error& error) {
       Raise(ResourceExhausted(error.what()));
+    } catch (const py::error_already_set&) {
+      throw;
+    } catch (const py::builtin_exception&) {
+      throw;
+    } catch (const std::exception& error) {
+      Raise(Internal(error.what()));
     }
   } catch (py::error_already_set& error) {
     error.restore();
@@ -47,7 +53,8 @@ void AddIndex(py::module_& module) {
       .def("promote", &OpenedIndex::Promote)
       .def("close", &OpenedIndex::Close)
       .def_property_readonly("closed", &OpenedIndex::closed)
-      .def_property_readonly("path", [](const OpenedIndex& index) { return index.path(); })
+      .def_property_readonly("path",
+                             [](const OpenedIndex& index) { return ToPython(index.path()); })
       .def_property_readonly("n", [](const OpenedIndex& index) { return index.info().n; })
       .def_property_readonly("dim", [](const OpenedIndex& index) { return index.info().dim; })
       .def_property_readonly("dtype",

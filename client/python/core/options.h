@@ -46,7 +46,7 @@ template <typename Options>
 void Fill(const OptionTable<Options>& table, const py::dict& given, Options* options) {
   for (const auto& [key, value] : given) {
     if (value.is_none()) continue;
-    const auto name = py::cast<std::string>(key);
+    const auto name = ToText("option", key);
     const Option<Options>* found = nullptr;
     std::string names;
     for (const Option<Options>& option : table) {

@@ -46,7 +46,7 @@ class AsyncClient(ClientFace):
 
     async def open(self, name: str, *, timeout: Optional[float] = None) -> "AsyncIndex":
         """Opens the index of that name. Errors: as for ``Client.open``."""
-        request = pb.DescribeRequest(index=name)
+        request = _wire.to_describe(name)
         return AsyncIndex(self, await self._call("Describe", request, timeout))
 
     async def indexes(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:

@@ -201,7 +201,7 @@ class Client(ClientFace):
                 ``wait_ready``).
             FailedPreconditionError: the index could not be loaded.
         """
-        return RemoteIndex(self, self._call("Describe", pb.DescribeRequest(index=name), timeout))
+        return RemoteIndex(self, self._call("Describe", _wire.to_describe(name), timeout))
 
     def indexes(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
         """Lists the indexes of the server.
@@ -225,7 +225,7 @@ class Client(ClientFace):
         pause = 0.005
         while True:
             left = max(end - time.monotonic(), 1e-3)
-            request = pb.DescribeRequest(index=name)
+            request = _wire.to_describe(name)
             try:
                 return RemoteIndex(self, self._call("Describe", request, left, retry=False))
             except (errors.UnavailableError, errors.DeadlineExceededError) as error:

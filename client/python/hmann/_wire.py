@@ -55,10 +55,31 @@ def check_address(address: str) -> str:
         raise errors.InvalidArgumentError(
             f"server: expected HOST:PORT or unix:PATH, found '{address}'"
         )
+    try:
+        str(address).encode()
+    except UnicodeEncodeError:
+        raise errors.InvalidArgumentError(f"server: expected UTF-8, found {address!r}") from None
     return str(address)
 
 
 # ---- Requests.
+
+
+def to_describe(name: str) -> Any:
+    """Creates the message that asks for an index."""
+    try:
+        return pb.DescribeRequest(index=name)
+    except (TypeError, ValueError):
+        raise errors.InvalidTypeError(f"index: expected UTF-8, found {name!r:.60}") from None
+
+
+def to_array(name: str, value: ArrayLike) -> Any:
+    """``np.asarray``; masked entries, whose values are none, are an InvalidArgumentError."""
+    if np.ma.is_masked(value):
+        raise errors.InvalidArgumentError(
+            f"{name}: expected an array without masked entries: fill them or leave them out"
+        )
+    return np.asarray(value)
 
 
 def _microseconds(name: str, value: Any) -> int:
@@ -139,6 +160,9 @@ class _Gathered:
     def take(self, begin: int, counts: Iterable[int], response: Any) -> None:
         """Stores the response from query ``begin`` on, with ``counts`` neighbors each."""
         ids = np.fromiter(response.ids, np.uint64, len(response.ids)).view(np.int64)
+        if (ids < 0).any():
+            label = max(response.ids)
+            raise errors.OutOfRangeError(f"label {label} found, at most 2^63 - 1 expected")
         distances = np.fromiter(response.distances, np.float32, len(response.distances))
         place = 0
         for i, count in enumerate(counts, begin):
@@ -259,7 +283,7 @@ class StreamCalls:
 
 
 def _to_rows(queries: ArrayLike, info: Any) -> Tuple[Any, bool]:
-    rows = np.asarray(queries)
+    rows = to_array("queries", queries)
     dtype = np.dtype(_DTYPES[info.dtype])
     if rows.ndim not in (1, 2):
         raise errors.InvalidArgumentError(
