@@ -30,19 +30,19 @@ absl::Status CheckDistances(const std::string& path, const GroundTruth& truth) {
 
 absl::StatusOr<GroundTruth> ReadVecs(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  HMANN_ASSIGN_OR_RETURN(const RowLayout layout,
-                         VecsLayout(path, file.bytes(), 4, 0, kMostNeighbors));
-  HMANN_RETURN_IF_ERROR(CheckVecsDims(path, file.bytes(), layout, 0, layout.n));
-  if (layout.n > std::numeric_limits<std::uint32_t>::max()) {
-    return InvalidArgument(path, ": ", layout.n, " queries found, less than 2^32 expected");
+  const auto layout = VecsLayout(path, file.bytes(), 4, 0, kMostNeighbors);
+  if (!layout.ok()) return WithFormat(layout.status(), path, file.bytes());
+  HMANN_RETURN_IF_ERROR(CheckVecsDims(path, file.bytes(), *layout, 0, layout->n));
+  if (layout->n > std::numeric_limits<std::uint32_t>::max()) {
+    return InvalidArgument(path, ": ", layout->n, " queries found, less than 2^32 expected");
   }
   GroundTruth truth{
-      .n = static_cast<std::uint32_t>(layout.n), .k = layout.dim, .ids = {}, .distances = {}};
-  truth.ids.resize(layout.n * layout.dim);
-  for (std::uint64_t i = 0; i < layout.n; ++i) {
+      .n = static_cast<std::uint32_t>(layout->n), .k = layout->dim, .ids = {}, .distances = {}};
+  truth.ids.resize(layout->n * layout->dim);
+  for (std::uint64_t i = 0; i < layout->n; ++i) {
     for (std::uint32_t j = 0; j < truth.k; ++j) {
       truth.ids[i * truth.k + j] =
-          ReadU32(file.bytes(), layout.offset + i * layout.stride + 4 * std::uint64_t{j});
+          ReadU32(file.bytes(), layout->offset + i * layout->stride + 4 * std::uint64_t{j});
     }
   }
   return truth;
@@ -77,9 +77,11 @@ absl::StatusOr<GroundTruth> ReadBare(const std::string& path) {
   const std::uint64_t count = std::uint64_t{truth.n} * truth.k;  // below 2^56
   const bool has_distances = bytes.size() == 8 + 8 * count;
   if (!has_distances && bytes.size() != 8 + 4 * count) {
-    return InvalidArgument(path, ": ", bytes.size(), " bytes found, ", 8 + 4 * count, " (ids) or ",
-                           8 + 8 * count, " (ids and distances) expected for ", truth.n,
-                           " queries with ", truth.k, " neighbors");
+    return WithFormat(
+        InvalidArgument(path, ": ", bytes.size(), " bytes found, ", 8 + 4 * count, " (ids) or ",
+                        8 + 8 * count, " (ids and distances) expected for ", truth.n,
+                        " queries with ", truth.k, " neighbors"),
+        path, bytes);
   }
   truth.ids.resize(count);
   for (std::uint64_t i = 0; i < count; ++i) truth.ids[i] = ReadU32(bytes, 8 + 4 * i);

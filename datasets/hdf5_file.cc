@@ -28,8 +28,9 @@ absl::StatusOr<Hdf5Handle> OpenFile(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile readable, MappedFile::Open(path));
   Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (!file.ok())
-    return InvalidArgument(path, ": not an HDF5 file, or a damaged one (", readable.bytes().size(),
-                           " bytes)");
+    return WithFormat(InvalidArgument(path, ": not an HDF5 file, or a damaged one (",
+                                      readable.bytes().size(), " bytes)"),
+                      path, readable.bytes());
   return file;
 }
 

@@ -24,8 +24,9 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, s
     return labels;
   }
   const bool vecs = suffix == ".ivecs";
-  HMANN_ASSIGN_OR_RETURN(const RowLayout layout,
-                         (vecs ? VecsLayout : BinLayout)(path, file.bytes(), 4, 0, 1));
+  const auto rows = (vecs ? VecsLayout : BinLayout)(path, file.bytes(), 4, 0, 1);
+  if (!rows.ok()) return WithFormat(rows.status(), path, file.bytes());
+  const RowLayout& layout = *rows;
   if (layout.n != n)
     return InvalidArgument(path, ": ", layout.n, " labels found, ", n, " expected");
   if (vecs) HMANN_RETURN_IF_ERROR(CheckVecsDims(path, file.bytes(), layout, 0, n));
@@ -34,7 +35,8 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, s
     labels[i] = ReadU32(file.bytes(), layout.offset + i * layout.stride);
     if (labels[i] > 0x7fffffff) {
       return InvalidArgument(path, ": offset ", layout.offset + i * layout.stride, ": label ",
-                             static_cast<std::int32_t>(labels[i]), " found, at least 0 expected");
+                             labels[i], " (-", (1ull << 32) - labels[i],
+                             ", if it is signed) found, 0 to 2147483647 expected");
     }
   }
   return labels;

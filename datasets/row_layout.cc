@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <tuple>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "hmann/distance.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 
@@ -18,6 +20,7 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::uint64_t kBinHeaderBytes = 8;
 constexpr std::uint64_t kSampledRows = 4096;
+constexpr char kCrop[] = ".crop_nb_";  ///< of a name; the number of rows that were kept follows
 
 absl::Status CheckDim(const std::string& path, std::uint64_t offset, std::uint32_t dim,
                       std::uint32_t most_dim) {
@@ -50,8 +53,7 @@ std::uint32_t ReadU32(std::span<const std::byte> bytes, std::uint64_t offset) {
 
 std::string FormatSuffix(const std::string& path) {
   std::string name = path.substr(path.rfind('/') + 1);
-  if (const std::size_t crop = name.rfind(".crop_nb_"); crop != std::string::npos)
-    name.resize(crop);
+  if (const std::size_t crop = name.rfind(kCrop); crop != std::string::npos) name.resize(crop);
   const std::size_t dot = name.rfind('.');
   return dot == std::string::npos ? "" : absl::AsciiStrToLower(name.substr(dot));
 }
@@ -87,10 +89,15 @@ absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std
         rows == 0 || bytes.size() > size_of(layout.n) ? size_of(layout.n) : size_of(rows);
     const std::string size =
         expected >> 64 != 0 ? "more than 2^64" : absl::StrCat(static_cast<std::uint64_t>(expected));
-    return InvalidArgument(path, ": ", bytes.size(), " bytes found, ", size, " expected for ",
-                           rows == 0 ? layout.n : rows, " x ", layout.dim, " components of ",
-                           component_bytes, " bytes (header: n = ", layout.n,
-                           ", dim = ", layout.dim, ")");
+    const std::uint64_t whole = (bytes.size() - kBinHeaderBytes) / layout.stride;
+    const bool cropped = rows == 0 && whole > 0 && whole < layout.n &&
+                         (bytes.size() == size_of(whole) || absl::StrContains(path, kCrop));
+    return InvalidArgument(
+        path, ": ", bytes.size(), " bytes found, ", size, " expected for ",
+        rows == 0 ? layout.n : rows, " x ", layout.dim, " components of ", component_bytes,
+        " bytes (header: n = ", layout.n, ", dim = ", layout.dim, ")",
+        cropped ? absl::StrCat("; if only the first ", whole, " rows were kept: --rows ", whole)
+                : "");
   }
   if (rows != 0) layout.n = rows;
   return layout;
@@ -122,6 +129,20 @@ absl::StatusOr<RowLayout> VecsLayout(const std::string& path, std::span<const st
     HMANN_RETURN_IF_ERROR(CheckVecsDim(path, bytes, layout, row));
   HMANN_RETURN_IF_ERROR(CheckVecsDim(path, bytes, layout, layout.n - 1));
   return layout;
+}
+
+absl::Status WithFormat(const absl::Status& error, const std::string& path,
+                        std::span<const std::byte> bytes) {
+  constexpr std::tuple<const char*, decltype(&BinLayout), std::size_t> kFormats[] = {
+      {".fbin or .ibin", BinLayout, 4},    {".f16bin", BinLayout, 2},
+      {".u8bin or .i8bin", BinLayout, 1},  {".gt", BinLayout, 8},
+      {".fvecs or .ivecs", VecsLayout, 4}, {".bvecs", VecsLayout, 1}};
+  for (const auto& [suffixes, layout, component_bytes] : kFormats) {
+    if (!absl::StrContains(suffixes, FormatSuffix(path)) &&
+        layout(path, bytes, component_bytes, 0, kMaxDim).ok())
+      return InvalidArgument(error.message(), "; its content is ", suffixes);
+  }
+  return error;
 }
 
 absl::Status CheckVecsDims(const std::string& path, std::span<const std::byte> bytes,

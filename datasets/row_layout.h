@@ -25,8 +25,8 @@ struct RowLayout {
 /// `bytes` is the whole file. rows = 0 takes all rows and requires the exact size.
 /// Otherwise only the first `rows` are used, and the file may end anywhere after them,
 /// like a prefix of a larger file with the original header. Errors: INVALID_ARGUMENT
-/// naming file, expected and found for a short or long file, n or dim 0, dim above
-/// `most_dim`, rows above n.
+/// naming file, expected and found for a short or long file (if it may be such a prefix,
+/// also the `--rows` that reads it), n or dim 0, dim above `most_dim`, rows above n.
 absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std::byte> bytes,
                                     std::size_t component_bytes, std::uint64_t rows,
                                     std::uint32_t most_dim);
@@ -38,6 +38,11 @@ absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std
 absl::StatusOr<RowLayout> VecsLayout(const std::string& path, std::span<const std::byte> bytes,
                                      std::size_t component_bytes, std::uint64_t rows,
                                      std::uint32_t most_dim);
+
+/// The error of a file whose content has not the format of its suffix. Adds the suffix
+/// whose format it has, as in "...; its content is .fvecs or .ivecs", if there is one.
+absl::Status WithFormat(const absl::Status& error, const std::string& path,
+                        std::span<const std::byte> bytes);
 
 /// Compares the dims written before rows [begin, end) of a `.?vecs` file. Errors:
 /// INVALID_ARGUMENT with row and offset.

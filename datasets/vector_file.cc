@@ -73,9 +73,10 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
     HMANN_ASSIGN_OR_RETURN(file.dtype_, DTypeOfSuffix(path));
     HMANN_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(path));
     file.has_row_dims_ = IsVecs(suffix);
-    HMANN_ASSIGN_OR_RETURN(file.layout_,
-                           (file.has_row_dims_ ? VecsLayout : BinLayout)(
-                               path, file.file_.bytes(), SizeOf(file.dtype_), rows, kMaxDim));
+    const auto layout = (file.has_row_dims_ ? VecsLayout : BinLayout)(
+        path, file.file_.bytes(), SizeOf(file.dtype_), rows, kMaxDim);
+    if (!layout.ok()) return WithFormat(layout.status(), path, file.file_.bytes());
+    file.layout_ = *layout;
   }
   file.data_ = file.memory_.size() > 0 ? file.memory_.data() : file.file_.bytes().data();
   return file;

@@ -273,6 +273,65 @@ TEST(WrongVectors, BuildNamesFileExpectedAndFound) {
   EXPECT_FALSE(std::filesystem::exists(folder / "x.hmann"));
 }
 
+TEST(WrongVectors, TheContentsFormatAndACropAreNamed) {
+  const TestFolder folder("misnamed");
+  const auto convert = [&](const char* suffix, const char* name) {
+    const std::string right = folder / absl::StrCat("right", suffix), wrong = folder / name;
+    Succeeds(Hmann({"data", "convert", kQueries, right}));
+    std::filesystem::rename(right, wrong);
+    return wrong;
+  };
+  for (const auto& [suffix, name, content] : {std::tuple(".fvecs", "a.fbin", ".fvecs"),
+                                              {".fbin", "a.fvecs", ".fbin"},
+                                              {".fvecs", "a.u8bin", ".fvecs"},
+                                              {".u8bin", "b.fbin", ".u8bin"},
+                                              {".fbin", "a.i8bin", ".fbin"},
+                                              {".bvecs", "b.fvecs", ".bvecs"},
+                                              {".f16bin", "c.fbin", ".f16bin"},
+                                              {".fvecs", "a.hdf5", ".fvecs"}}) {
+    FailsNaming(Hmann({"data", "info", convert(suffix, name)}),
+                {name, absl::StrCat("its content is ", content)});
+  }
+  Succeeds(Hmann({"data", "convert", kTruth, folder / "t.ivecs"}));
+  std::filesystem::rename(folder / "t.ivecs", folder / "t.ibin");
+  FailsNaming(Hmann({"data", "info", folder / "t.ibin"}),
+              {"t.ibin", "its content is .fvecs or .ivecs"});
+
+  const std::string rows(50 * 16, 'x');
+  for (const auto& [name, cut] : {std::pair("base.1B.u8bin.crop_nb_50", 0),
+                                  {"cut.u8bin", 0},
+                                  {"odd.1B.u8bin.crop_nb_50", 3}}) {
+    const std::string path = folder / name;
+    WriteFile(path, BinFile(1'000'000'000, 16, rows + std::string(cut, 'x')));
+    FailsNaming(Hmann({"build", "--base", path, "--out", folder / "x.hmann"}), {name, "--rows 50"});
+    Succeeds(Hmann({"build", "--base", path, "--out", folder / "x.hmann", "--rows", "50"}));
+  }
+  const std::string torn = folder / "torn.u8bin";  // no whole number of rows: a broken copy
+  WriteFile(torn, BinFile(1'000'000'000, 16, rows + "xxx"));
+  EXPECT_THAT(Hmann({"data", "info", torn}).err, testing::Not(HasSubstr("--rows")));
+}
+
+TEST(WrongVectors, OfTwoBadQueriesTheFirstIsNamed) {
+  const TestFolder folder("two_bad");
+  std::vector<float> values;
+  for (int i = 0; i < 400; ++i) values.push_back(static_cast<float>(i * 37 % 101) + 1);
+  WriteFile(folder / "base.fbin", BinFile(100, 4, Floats(values)));
+  const std::string index = folder / "f32.hmann";
+  Succeeds(Hmann({"build", "--base", folder / "base.fbin", "--out", index}));
+  values[4 * 41 + 2] = values[4 * 6] = std::numeric_limits<float>::quiet_NaN();
+  WriteFile(folder / "bad.fbin", BinFile(100, 4, Floats(values)));
+  for (const char* threads : {"1", "2", "3", "5", "8"}) {
+    for (const char* in_flight : {"1", "4"}) {
+      FailsNaming(Hmann({"search", index, "--queries", folder / "bad.fbin", "--threads", threads,
+                         "--in-flight", in_flight}),
+                  {"query 6: "});
+    }
+    FailsNaming(Hmann({"build", "--base", folder / "bad.fbin", "--out", folder / "x.hmann",
+                       "--threads", threads}),
+                {"vector 6: "});
+  }
+}
+
 TEST(WrongVectors, SearchChecksQueriesAndTruth) {
   const TestFolder folder("wrong_queries");
   WriteFile(folder / "narrow.u8bin", BinFile(2, 64, std::string(128, 'x')));

@@ -92,7 +92,7 @@ void SplitBatches(std::uint64_t queries, std::uint64_t batch, QueryRun* run) {
 absl::Status Query(const QueryCallFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(VectorFile queries,
                          VectorFile::Open(flags.query.queries, flags.query.rows));
-  HMANN_RETURN_IF_ERROR(CheckGroundTruth(flags.query, queries.n()));
+  HMANN_RETURN_IF_ERROR(CheckFiles(flags.query, queries.n()));
   QueryRun run;
   run.threads = flags.query.threads;
   std::vector<Connection> connections;
@@ -110,7 +110,7 @@ absl::Status Query(const QueryCallFlags& flags) {
   run.metric = index.metric;
   run.simd = index.simd;
 
-  const std::uint64_t batch = flags.batch;
+  const std::uint64_t batch = run.batch = flags.batch;
   const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbor>* answer) {
     const std::uint64_t first = i * batch, count = std::min(batch, queries.n() - first);
     return AskFor(flags, queries, first, count, &connections[static_cast<std::size_t>(thread)],

@@ -51,11 +51,10 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
   const std::uint64_t count = queries.n(), threads = workers.size();
   run->answers.assign(count, {});
   run->latency_ns.assign(count, 0);
-  std::vector<absl::Status> outcome(threads);
+  std::vector<FirstError> outcome(threads);
   const auto work = [&](std::uint64_t thread) {
     const std::uint64_t share = count > thread ? (count - thread + threads - 1) / threads : 0;
     std::vector<Clock::time_point> begun(share);
-    absl::Status first_error;
     const absl::Status status = workers[thread].searcher.SearchMany(
         share,
         [&](std::size_t i) {
@@ -64,14 +63,14 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
         },
         run->params, run->in_flight,
         [&](std::size_t i, const absl::Status& done, Answer& answer) {
-          first_error.Update(done);
           const std::uint64_t query = thread + i * threads;
+          outcome[thread].Note(query, done);
           run->latency_ns[query] = static_cast<std::uint64_t>((Clock::now() - begun[i]).count());
           run->answers[query].swap(answer.nearest);
           workers[thread].cut_short += answer.cut_short ? 1 : 0;
         },
         &workers[thread].counters, limits);
-    outcome[thread] = status.ok() ? first_error : status;
+    outcome[thread].Note(thread, status);
   };
   const auto start = Clock::now();
   std::vector<std::thread> others;
@@ -79,8 +78,9 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
   work(0);
   for (std::thread& thread : others) thread.join();
   run->seconds = SecondsSince(start);
-  for (const absl::Status& status : outcome) HMANN_RETURN_IF_ERROR(status);
-  return absl::OkStatus();
+  FirstError first;
+  for (const FirstError& error : outcome) first.Note(error.item, error.status);
+  return first.Named("query ");
 }
 
 absl::Status Search(const SearchFlags& flags) {
@@ -93,7 +93,7 @@ absl::Status Search(const SearchFlags& flags) {
   const double open_seconds = SecondsSince(start);
   for (const std::string& warning : index->Warnings()) std::cerr << "warning: " << warning << '\n';
   HMANN_RETURN_IF_ERROR(queries.FitQueries(index->info().dim, index->info().dtype, "the index"));
-  HMANN_RETURN_IF_ERROR(CheckGroundTruth(flags.query, queries.n()));
+  HMANN_RETURN_IF_ERROR(CheckFiles(flags.query, queries.n()));
 
   QueryRun run;
   run.open_seconds = open_seconds;

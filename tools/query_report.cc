@@ -16,6 +16,7 @@
 #include "datasets/recall.h"
 #include "datasets/toolbox/answer_writer.h"
 #include "index/base/clock.h"
+#include "index/base/file.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/params/params_json.h"
@@ -85,7 +86,7 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
   run->latency_ns.assign(count, 0);
   std::atomic<std::uint64_t> next{0};
   std::mutex mutex;
-  absl::Status first_error;
+  FirstError first;
   const auto work = [&](int thread) {
     std::vector<Neighbor> answer;
     for (std::uint64_t i = next++; i < count; i = next++) {
@@ -95,7 +96,7 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
       if (!status.ok()) {
         next = count;
         const std::lock_guard lock(mutex);
-        if (first_error.ok()) first_error = InFront(status, absl::StrCat("query ", i, ": "));
+        first.Note(i * run->batch, status);
         return;
       }
       run->answers[i] = answer;
@@ -107,7 +108,7 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
   work(0);
   for (std::thread& thread : threads) thread.join();
   run->seconds = SecondsSince(start);
-  return first_error;
+  return first.Named(run->batch == 1 ? "query " : "queries from ");
 }
 
 absl::StatusOr<nlohmann::ordered_json> Summarize(const QueryRun& run,
@@ -139,7 +140,7 @@ absl::StatusOr<nlohmann::ordered_json> Summarize(const QueryRun& run,
 
 void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
   for (const auto& [name, value] : figures.items()) {
-    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    std::string text = value.is_string() ? value.get<std::string>() : JsonText(value);
     if (value.is_number_float()) {
       const bool small = absl::StrContains(name, "recall") || absl::EndsWith(name, "seconds");
       text = absl::StrFormat("%.*f", small ? 4 : 1, value.get<double>());
@@ -159,7 +160,8 @@ absl::Status WriteAnswers(const QueryRun& run, const std::string& path) {
   return writer.Commit();
 }
 
-absl::Status CheckGroundTruth(const QueryFlags& flags, std::uint64_t queries) {
+absl::Status CheckFiles(const QueryFlags& flags, std::uint64_t queries) {
+  if (!flags.out.empty()) HMANN_RETURN_IF_ERROR(AtomicFile::Create(flags.out).status());
   if (flags.groundtruth.empty()) return absl::OkStatus();
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.groundtruth));
   return InFront(CheckTruthCovers(truth, queries, flags.search.k),

@@ -17,7 +17,7 @@
 #include "hmann/resolved_params.h"
 #include "hmann/search_params.h"
 #include "hmann/types.h"
-#include "nlohmann/json.hpp"
+#include "index/base/json_reader.h"
 
 namespace hmann::tools {
 
@@ -60,22 +60,23 @@ struct QueryRun {
   std::vector<std::uint64_t> latency_ns;       ///< per query
   double seconds = 0;                          ///< wall time of the whole run
   std::uint32_t in_flight = 1;                 ///< queries in flight per thread
+  std::uint64_t batch = 1;                     ///< queries that RunQueries takes as one
   double open_seconds = 0;                     ///< start to open index; 0: unmeasured
   double first_answer_seconds = 0;             ///< start to first answer
   std::optional<Counters> counters;            ///< total; absent: not counted
 };
 
-/// Checks --groundtruth, if given, so that a wrong file is reported before the queries
-/// run. Errors: as for Summarize.
-absl::Status CheckGroundTruth(const QueryFlags& flags, std::uint64_t queries);
+/// Checks --groundtruth and --out, if given, so that a wrong file is reported before the
+/// queries run. Errors: as for Summarize and AtomicFile::Create.
+absl::Status CheckFiles(const QueryFlags& flags, std::uint64_t queries);
 
 /// Answers query `i` on worker `thread`, in [0, threads), and fills `answer`.
 using AnswerOne =
     std::function<absl::Status(int thread, std::uint64_t i, std::vector<Neighbor>* answer)>;
 
 /// Runs `count` queries on `run->threads` threads and fills answers, latency_ns and
-/// seconds. Each thread takes the next query not yet taken. The first error stops all
-/// threads and is returned, prefixed with the number of its query.
+/// seconds. Each thread takes the next query not yet taken. An error stops all threads.
+/// The error of the first query that has one is returned, prefixed with its number.
 absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryRun* run);
 
 /// The figures, in print order. Recall is included only with a ground truth. Errors:

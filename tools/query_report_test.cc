@@ -127,6 +127,23 @@ TEST(RunQueries, TheFirstErrorStopsAllAndNamesItsQuery) {
   EXPECT_LT(requested, 1'000'000);
 }
 
+TEST(RunQueries, OfTwoBadQueriesTheFirstIsNamed) {
+  QueryRun run;
+  run.threads = 2;
+  std::atomic<bool> second{false};
+  const auto status = RunQueries(
+      100,
+      [&](int, std::uint64_t i, std::vector<Neighbor>*) {
+        if (i == 18) second = true;
+        if (i != 17 && i != 18) return absl::OkStatus();
+        while (!second) std::this_thread::yield();
+        if (i == 17) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        return absl::InvalidArgumentError("is bad");
+      },
+      &run);
+  EXPECT_EQ(std::string(status.message()), "query 17: is bad");
+}
+
 TEST(PrintFigures, HasALineAFigure) {
   std::ostringstream out;
   PrintFigures(*Summarize(HundredQueries(), ""), out);

@@ -28,8 +28,10 @@ absl::Status ReadQueries(const LearningOptions& options, const IndexInfo& info, 
   const std::uint64_t last = std::min<std::uint64_t>(file.n(), options.first + options.most);
   chosen.assign(order.begin() + static_cast<std::ptrdiff_t>(options.first),
                 order.begin() + static_cast<std::ptrdiff_t>(last));
-  for (const std::uint32_t row : chosen)
+  for (const std::uint32_t row : chosen) {
+    HMANN_RETURN_IF_ERROR(file.CheckFinite(row, row + 1));
     set.rows.insert(set.rows.end(), file.Row(row), file.Row(row) + set.vector_bytes);
+  }
   set.origin = options.queries;
   return absl::OkStatus();
 }

@@ -41,11 +41,10 @@ QueuedRequest::QueuedRequest(Snapshot index, std::size_t queries, const Effort& 
       deadline_(deadline),
       unfinished_(queries) {}
 
-void QueuedRequest::Fail(absl::Status status) {
+void QueuedRequest::Fail(std::size_t query, const absl::Status& status) {
   const std::lock_guard lock(mutex_);
-  if (!status_.ok()) return;
-  status_ = std::move(status);
-  failed_.store(true, std::memory_order_relaxed);
+  error_.Note(query, status);
+  failed_at_.store(error_.item, std::memory_order_relaxed);
 }
 
 SearchPool::SearchPool(int threads, const PoolBounds& bounds) : threads_(threads), bounds_(bounds) {
@@ -298,7 +297,7 @@ SearchPool::Work SearchPool::Take(Lane& lane) {
   const auto threads = static_cast<std::size_t>(threads_);
   const std::size_t share =
       std::clamp<std::size_t>((job->queries_ + threads - 1) / threads, 1, job->Together());
-  if (CannotBeDone(lane, *job)) job->Fail(NoTime(job->Left(), RetryDelay(lane)));
+  if (CannotBeDone(lane, *job)) job->Fail(begin, NoTime(job->Left(), RetryDelay(lane)));
   job->next_ = job->Dead() ? job->queries_ : std::min(begin + share, job->queries_);
   if (job->next_ == job->queries_) lane.jobs.pop_front();
   const std::chrono::nanoseconds estimate = job->one_ * (job->next_ - begin);
@@ -312,29 +311,30 @@ bool SearchPool::Run(const Work& work) {
   Generation& index = job.index_.generation();
   const auto start = QueuedRequest::Clock::now();
   if (job.cancelled_.load(std::memory_order_relaxed)) {
-    job.Fail(absl::CancelledError("the client went away"));
+    job.Fail(work.begin, absl::CancelledError("the client went away"));
   } else if (start > job.deadline_) {
-    job.Fail(
-        absl::DeadlineExceededError("the deadline passed while the query waited for a thread"));
-  } else if (job.failed_.load(std::memory_order_relaxed)) {
-    // Another part of the job failed; this part does not start.
+    job.Fail(work.begin, absl::DeadlineExceededError(
+                             "the deadline passed while the query waited for a thread"));
+  } else if (job.failed_at_.load(std::memory_order_relaxed) <= work.begin) {
+    // This part will be late, or an earlier part of the job failed: it does not start.
   } else if (std::unique_ptr<Searcher> searcher = index.TakeSearcher(); searcher == nullptr) {
     const absl::Status now = job.index_.served().Get().status();
-    job.Fail(now.ok() ? FileChanged(job.index_.served().name()) : now);
+    job.Fail(work.begin, now.ok() ? FileChanged(job.index_.served().name()) : now);
   } else {
     const SearchLimits limits{job.deadline_, &job.cancelled_};
-    absl::Status status = job.Answer(work.begin, work.end, *searcher, limits);
+    const absl::Status status = job.Answer(work.begin, work.end, *searcher, limits);
     index.GiveBack(std::move(searcher));
     if (status.ok() || absl::IsDeadlineExceeded(status)) {
       const std::chrono::nanoseconds time = QueuedRequest::Clock::now() - start;
       job.index_.served().meter().Observe(job.effort_, time / (work.end - work.begin), status.ok());
     }
-    if (!status.ok()) job.Fail(std::move(status));
+    if (!status.ok()) job.Fail(work.begin, status);
   }
   const std::size_t done = work.end - work.begin;
   if (job.unfinished_.fetch_sub(done, std::memory_order_acq_rel) != done) return false;
-  if (job.status_.ok() && !index.Intact()) job.Fail(FileChanged(job.index_.served().name()));
-  job.Complete(job.status_);
+  if (job.error_.status.ok() && !index.Intact())
+    job.Fail(work.begin, FileChanged(job.index_.served().name()));
+  job.Complete(job.error_.status);
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "hmann/hmann.h"
+#include "index/base/errors.h"
 #include "server/core/registry.h"
 #include "server/core/work_meter.h"
 
@@ -55,16 +56,18 @@ class QueuedRequest {
   /// this at once for different queries.
   virtual absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
                               const SearchLimits& limits) = 0;
-  /// Called when all queries are answered (OK) or one failed, with the first error. No
-  /// thread touches the job any more, so it may be deleted.
+  /// Called when all queries are answered (OK) or one failed, with the error of the first
+  /// part that has one. No thread touches the job any more, so it may be deleted.
   virtual void Complete(const absl::Status& status) = 0;
 
  private:
   friend class SearchPool;
   bool Dead() const {
-    return failed_.load(std::memory_order_relaxed) || cancelled_.load(std::memory_order_relaxed);
+    return failed_at_.load(std::memory_order_relaxed) != FirstError::kNone ||
+           cancelled_.load(std::memory_order_relaxed);
   }
-  void Fail(absl::Status status);
+  /// Keeps the error of the part that begins at `query`, unless an earlier one has one.
+  void Fail(std::size_t query, const absl::Status& status);
   /// The estimated work of its queries that no thread has taken yet.
   std::chrono::nanoseconds Left() const { return one_ * (queries_ - next_); }
 
@@ -74,13 +77,14 @@ class QueuedRequest {
   const std::uint64_t bytes_;
   const Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
-  std::atomic<bool> failed_{false};
+  /// The first query of the part that failed.
+  std::atomic<std::uint64_t> failed_at_{FirstError::kNone};
   std::size_t next_ = 0;             // guarded, with the next two, by the pool's mutex
   std::chrono::nanoseconds one_{0};  // estimate per query, made at Submit
   Caller caller_;
   std::atomic<std::size_t> unfinished_;  // queries
   std::mutex mutex_;
-  absl::Status status_;  // guarded by mutex_
+  FirstError error_;  // guarded by mutex_
 };
 
 /// The jobs that wait for a pool or run in it.

@@ -31,6 +31,7 @@ class NotedRequest : public QueuedRequest {
 
   std::vector<std::atomic<int>> answered;  ///< answer count per query
   int fails_at = -1;
+  bool first_fails = false;
   std::vector<NotedRequest*>* order = nullptr;  ///< log of queries; one-thread pools
 
  protected:
@@ -43,6 +44,7 @@ class NotedRequest : public QueuedRequest {
       begun_.set_value();
       go_.get_future().wait();
     }
+    if (i == 0 && first_fails) return absl::InvalidArgumentError("the first");
     return static_cast<int>(i) == fails_at ? absl::InvalidArgumentError("this one")
                                            : absl::OkStatus();
   }
@@ -75,6 +77,21 @@ TEST_F(SearchPoolTest, EveryQueryIsAnsweredOnce) {
   ASSERT_TRUE(pool.Submit(&job).ok());
   EXPECT_TRUE(job.done().get().ok());
   for (const auto& times : job.answered) EXPECT_EQ(times, 1);
+}
+
+TEST_F(SearchPoolTest, OfTwoBadQueriesTheFirstIsNamed) {
+  SearchPool pool(2, Bounds(10));
+  NotedRequest job(&index_, 2);
+  job.first_fails = true;
+  job.fails_at = 1;
+  job.HoldFirst();
+  auto begun = job.begun();
+  ASSERT_TRUE(pool.Submit(&job).ok());
+  begun.wait();
+  while (job.answered[1] == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(50ms);  // so that the pool has the error of the second
+  job.Go();
+  EXPECT_EQ(job.done().get().message(), "the first");
 }
 
 TEST_F(SearchPoolTest, TheEarliestDeadlineIsFirst) {

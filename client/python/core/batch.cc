@@ -9,10 +9,11 @@
 #include <limits>
 #include <mutex>
 #include <thread>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "client/python/core/gil.h"
 #include "client/python/core/watch.h"
+#include "index/base/errors.h"
 
 namespace hmann::python {
 namespace {
@@ -24,10 +25,14 @@ namespace py = pybind11;
 /// for signals then does not run it.
 constexpr std::uint64_t kLongQuery = 20'000;
 
+absl::Status BeyondInt64(std::uint64_t label) {
+  return absl::OutOfRangeError(absl::StrCat(
+      "label ", label, " found, at most 2^63 - 1 expected: numpy's int64 holds no larger one"));
+}
+
 /// The results of one thread.
 struct Share {
-  std::uint64_t first_bad = std::numeric_limits<std::uint64_t>::max();
-  absl::Status error;  ///< error of that query
+  FirstError error;
   Counters counters;
   std::uint64_t cut_short = 0;
   std::exception_ptr failure;
@@ -54,18 +59,14 @@ class BatchRun {
     }
     if (raised_ != nullptr) std::rethrow_exception(raised_);
     BatchOutcome outcome;
-    std::uint64_t first_bad = std::numeric_limits<std::uint64_t>::max();
+    FirstError first;
     for (const Share& share : shares_) {
       if (share.failure != nullptr) std::rethrow_exception(share.failure);
       outcome.counters += share.counters;
       outcome.cut_short += share.cut_short;
-      if (share.error.ok() || share.first_bad >= first_bad) continue;
-      first_bad = share.first_bad;
-      outcome.status =
-          batch_.single ? share.error
-                        : absl::Status(share.error.code(), absl::StrCat("query ", first_bad, ": ",
-                                                                        share.error.message()));
+      first.Note(share.error.item, share.error.status);
     }
+    outcome.status = batch_.single ? first.status : first.Named("query ");
     return outcome;
   }
 
@@ -79,18 +80,14 @@ class BatchRun {
     std::int64_t* labels = batch_.labels + i * k;
     float* distances = batch_.distances + i * k;
     for (std::size_t j = 0; j < count; ++j) {
-      labels[j] = static_cast<std::int64_t>(answer.nearest[j].label);
+      const std::uint64_t label = answer.nearest[j].label;
+      if (!std::in_range<std::int64_t>(label)) share->error.Note(i, BeyondInt64(label));
+      labels[j] = static_cast<std::int64_t>(label);
       distances[j] = answer.nearest[j].distance;
     }
     std::fill(labels + count, labels + k, -1);
     std::fill(distances + count, distances + k, std::numeric_limits<float>::infinity());
     share->cut_short += answer.cut_short ? 1 : 0;
-  }
-
-  void Note(std::uint64_t i, const absl::Status& error, Share* share) {
-    if (i >= share->first_bad) return;
-    share->first_bad = i;
-    share->error = error;
   }
 
   /// The shortest path for one query: no thread polls for signals.
@@ -104,7 +101,7 @@ class BatchRun {
     if (status.ok()) {
       Keep(0, answer, &share);
     } else {
-      Note(0, status, &share);
+      share.error.Note(0, status);
     }
   }
 
@@ -148,12 +145,12 @@ class BatchRun {
             if (status.ok()) {
               Keep(place(i), answer, &share);
             } else {
-              Note(place(i), status, &share);
+              share.error.Note(place(i), status);
             }
             if (looks) Look();
           },
           batch_.counts ? &share.counters : nullptr, limits);
-      if (!prevented.ok()) Note(thread, prevented, &share);
+      share.error.Note(thread, prevented);
     } catch (...) {
       share.failure = std::current_exception();
     }

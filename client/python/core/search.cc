@@ -231,6 +231,7 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
 std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted) {
   const std::shared_ptr<const Index> index = Opened();
   absl::StatusOr<Matches> matches = absl::UnknownError("not looked for");
+  ToArray("filter", accepted);  // refuses a mask of another kind
   if (py::isinstance<py::array_t<bool>>(accepted)) {
     const auto mask = py::array_t<bool, py::array::c_style>::ensure(accepted);
     if (mask.ndim() != 1) Raise(InvalidArgument("filter: expected a mask of one dimension"));
@@ -282,11 +283,7 @@ py::dict OpenedIndex::Info() const { return InfoOf(path_, info()); }
 
 py::list OpenedIndex::Placements() const { return ToPython(ToJson(Opened()->Placements())); }
 
-py::list OpenedIndex::Warnings() const {
-  py::list list;
-  for (const std::string& warning : Opened()->Warnings()) list.append(warning);
-  return list;
-}
+py::list OpenedIndex::Warnings() const { return ToPython(Opened()->Warnings()); }
 
 void OpenedIndex::Warm() const {
   const std::shared_ptr<const Index> index = Opened();
@@ -321,7 +318,7 @@ py::tuple OpenedIndex::Tune(py::handle k, py::handle recall, py::handle latency,
   for (const TunedForK& of_k : report.of_k) tuned.append(ToPython(ToJson(of_k)));
   // Open reads the tuned table, so the index is opened again.
   if (!closed()) Open();
-  return py::make_tuple(tuned, report.warnings);
+  return py::make_tuple(tuned, ToPython(report.warnings));
 }
 
 py::object OpenedIndex::Promote(py::handle out, const py::dict& given, const py::object& progress) {

@@ -57,14 +57,18 @@ std::vector<T> Flat(const py::array& array) {
   return {dense.data(), dense.data() + dense.size()};
 }
 
-GroundTruth TruthOf(const char* name, const py::array& labels, const py::object& distances) {
-  if (labels.ndim() != 2) RaiseArray(name, "labels of shape (n, k)", ShapeOf(labels));
+GroundTruth TruthOf(const char* name, const py::object& pair_labels, const py::object& distances) {
+  const py::array labels = ToArray(name, pair_labels);
+  const char kind = labels ? labels.dtype().kind() : 'O';
+  if ((kind != 'i' && kind != 'u') || labels.ndim() != 2)
+    RaiseArray(name, "labels, whole numbers of shape (n, k)", Shown(pair_labels));
   GroundTruth truth;
   truth.n = static_cast<std::uint32_t>(labels.shape(0));
   truth.k = static_cast<std::uint32_t>(labels.shape(1));
   truth.ids = Flat<std::uint64_t>(labels);
+  std::replace(truth.ids.begin(), truth.ids.end(), ~std::uint64_t{0}, kNoNeighbor);  // -1
   if (!distances.is_none()) {
-    const auto array = py::array::ensure(distances);
+    const py::array array = ToArray(name, distances);
     if (!array || !array.attr("shape").equal(labels.attr("shape")))
       RaiseArray(name, "distances of the shape of the labels", Shown(distances));
     truth.distances = Flat<float>(array);
@@ -88,8 +92,19 @@ bool IsPath(py::handle value) {
          py::hasattr(value, "__fspath__");
 }
 
+py::array ToArray(const std::string& name, py::handle value) {
+  const auto* array_type = py::detail::npy_api::get().PyArray_Type_;
+  if (Py_TYPE(value.ptr()) != array_type && py::hasattr(value, "mask") &&
+      py::module_::import("numpy.ma").attr("is_masked")(value).cast<bool>()) {
+    Raise(InvalidArgument(name,
+                          ": expected an array without masked entries: fill them "
+                          "(.filled(...)) or leave their rows out"));
+  }
+  return py::array::ensure(value);
+}
+
 Rows ToRows(const std::string& name, py::handle value, bool single_too) {
-  py::array array = py::array::ensure(value);
+  py::array array = ToArray(name, value);
   if (!array) RaiseType(absl::StrCat(name, ": expected an array, found ", Shown(value)));
   Rows rows;
   const py::dtype type = array.dtype();
@@ -115,7 +130,7 @@ Rows ToRows(const std::string& name, py::handle value, bool single_too) {
 }
 
 py::array_t<std::int64_t> ToLabels(py::handle value, bool single_too) {
-  const py::array array = py::array::ensure(value);
+  const py::array array = ToArray("labels", value);
   const char kind = array ? array.dtype().kind() : 'O';
   const bool is_empty_list = single_too && array && array.size() == 0;
   if (kind != 'i' && kind != 'u' && !is_empty_list)
@@ -126,7 +141,9 @@ py::array_t<std::int64_t> ToLabels(py::handle value, bool single_too) {
   if (!labels) throw py::error_already_set();
   for (py::ssize_t i = 0; i < labels.size(); ++i) {
     if (labels.data()[i] >= 0) continue;
-    Raise(InvalidArgument("labels: expected 0 to 2^63 - 1, found ", labels.data()[i], " at ", i));
+    const py::str found(py::object(array.attr("flat")[py::int_(i)]));
+    Raise(InvalidArgument("labels: expected 0 to 2^63 - 1, found ", found.cast<std::string>(),
+                          " at ", i));
   }
   return labels;
 }
@@ -194,7 +211,7 @@ py::tuple ReadTruth(py::handle path) {
   return ToPython(Value(ReadGroundTruth(ToPath("path", path))));
 }
 
-double Recall(const py::array& labels, const py::array& distances, const py::array& true_labels,
+double Recall(const py::object& labels, const py::object& distances, const py::object& true_labels,
               const py::object& true_distances, py::handle k, py::handle metric) {
   const GroundTruth found = TruthOf("found", labels, distances);
   GroundTruth truth = TruthOf("truth", true_labels, true_distances);
@@ -205,8 +222,7 @@ double Recall(const py::array& labels, const py::array& distances, const py::arr
   if (found.n == 0) RaiseArray("found", "answers", "none");
   double sum = 0;
   for (std::uint64_t query = 0; query < found.n; ++query)
-    sum += RecallAtK(truth, query, first, found.Ids(query).first(first),
-                     found.Distances(query).first(first));
+    sum += RecallAtK(truth, query, first, found.Ids(query).first(first), found.Distances(query));
   return sum / found.n;
 }
 

@@ -21,6 +21,10 @@ namespace hmann::python {
 const char* NumpyName(DType dtype);
 py::dtype NumpyType(DType dtype);
 
+/// Converts `value` to an array as numpy does; a null one if it cannot. Raises
+/// InvalidArgumentError, prefixed with `name`, for masked entries, whose values are none.
+py::array ToArray(const std::string& name, py::handle value);
+
 /// Rows of an array. `array` keeps the memory of `data` alive.
 struct Rows {
   py::array array;
@@ -60,7 +64,7 @@ void WriteVectors(py::handle path, py::handle vectors);
 py::tuple ReadTruth(py::handle path);
 py::tuple ToPython(const GroundTruth& truth);
 /// Mean recall of the first k answers.
-double Recall(const py::array& labels, const py::array& distances, const py::array& true_labels,
+double Recall(const py::object& labels, const py::object& distances, const py::object& true_labels,
               const py::object& true_distances, py::handle k, py::handle metric);
 
 }  // namespace hmann::python

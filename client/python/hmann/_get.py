@@ -40,7 +40,7 @@ class GetCalls:
 
 
 def _to_labels(labels: ArrayLike) -> Tuple[NDArray[np.int64], bool]:
-    given = np.asarray(labels)
+    given = _wire.to_array("labels", labels)
     if given.dtype.kind not in "iu" and given.size > 0:
         raise errors.InvalidTypeError(f"labels: expected whole numbers, found {labels!r:.60}")
     if given.ndim > 1:
@@ -51,6 +51,6 @@ def _to_labels(labels: ArrayLike) -> Tuple[NDArray[np.int64], bool]:
     if (whole < 0).any():
         place = int(np.argmax(whole < 0))
         raise errors.InvalidArgumentError(
-            f"labels: expected 0 to 2^63 - 1, found {whole[place]} at {place}"
+            f"labels: expected 0 to 2^63 - 1, found {given.flat[place]} at {place}"
         )
     return whole, given.ndim == 0

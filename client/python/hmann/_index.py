@@ -154,7 +154,8 @@ class Index:
             InvalidArgumentError: invalid dtype, shape, k or params, NaN, a zero vector
                 under cosine.
             NotFoundError: a target that the index is not tuned for.
-            OutOfRangeError: a target that cannot be met; the message names the best value.
+            OutOfRangeError: a target that cannot be met (the message names the best value),
+                or an answer's label above 2^63 - 1.
             FailedPreconditionError: a closed index, or one opened before a fork.
             DataLossError, UnavailableError: a device that fails or stalls.
         """
@@ -179,7 +180,7 @@ class Index:
             An object for searches of this index, valid until the index is closed or opened
             again. Its ``len`` is the number of matches. It takes one bit per vector.
         """
-        array = np.asarray(accepted)
+        array = np.asanyarray(accepted)
         return self._core.matching(array if array.size > 0 else array.astype(np.int64))
 
     def get(self, labels: ArrayLike) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from hmann import _core
 from hmann._answer import Answer
 from hmann._index import Path, Progress
-from hmann.errors import InvalidArgumentError
+from hmann.errors import InvalidTypeError
 
 
 def read_vectors(path: Path, rows: Optional[int] = None) -> NDArray[Any]:
@@ -92,19 +92,21 @@ def recall(found: Answer, truth: Answer, k: Optional[int] = None) -> float:
     A tie at rank k counts as found if the truth has distances.
 
     Args:
-        found: labels and distances of shape (n, k), as ``Index.search`` returns them.
+        found: labels and distances of shape (n, k), as ``Index.search`` returns them;
+            distances may be None.
         truth: exact neighbors of the same queries, from ``exact_neighbors`` or
             ``read_groundtruth``.
         k: None: the number of neighbors in ``found``.
     """
 
     def rows(name: str, pair: Answer) -> Tuple[Any, Any]:
-        labels, distances = pair
-        if np.ndim(labels) == 1:
-            return np.atleast_2d(labels), None if distances is None else np.atleast_2d(distances)
-        if np.ndim(labels) != 2:
-            raise InvalidArgumentError(f"{name}: expected labels of shape (n, k)")
-        return labels, distances
+        try:
+            labels, distances = pair
+        except (TypeError, ValueError):
+            raise InvalidTypeError(
+                f"{name}: expected (labels, distances), found {pair!r:.60}"
+            ) from None
+        return np.atleast_2d(labels), None if distances is None else np.atleast_2d(distances)
 
     known = [getattr(pair, "metric", None) for pair in (truth, found)]
     metric = known[0] or known[1] or "l2"

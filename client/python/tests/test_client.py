@@ -220,6 +220,33 @@ class ServerThatGoesAwayTest(FolderCase):
         timer.join()
 
 
+class OddInputsTest(OpenedCase):
+    def test_masked_entries_and_odd_names(self):
+        bad = hmann.InvalidArgumentError
+        masked = np.ma.masked_equal(self.queries, self.queries[0, 0])
+        self.assert_raises(bad, "queries: expected an array without", self.index.search, masked)
+        self.assert_raises(bad, "labels: ", self.index.get, np.ma.masked_equal([1, 2], 2))
+        large = np.array([5, 2**64 - 7], np.uint64)
+        self.assert_raises(bad, f"found {2**64 - 7} at 1", self.index.get, large)
+        for name in ("a\udcff", 3):
+            self.assert_raises(
+                hmann.InvalidTypeError, "index: expected UTF-8", self.client.open, name
+            )
+        self.assert_raises(bad, "server: expected UTF-8", hmann.Client, "unix:/tmp/a\udcff")
+
+    def test_labels_beyond_int64(self):
+        labels, out = self.folder / "labels.u64", self.folder / "large.hmann"
+        np.arange(2**64 - 2001, 2**64 - 1, dtype=np.uint64).tofile(labels)
+        hmann.build(self.base, out, labels=labels, progress=False)
+        server = Server(out)
+        self.addCleanup(server.stop, signal.SIGKILL)
+        with hmann.Client(server.address) as client:
+            index = client.wait_ready("sample")
+            self.assert_raises(
+                hmann.OutOfRangeError, "label 184467", index.search, self.queries[0], 3
+            )
+
+
 class AsyncTest(ServedCase):
     def test_searches_side_by_side(self):
         async def work():

@@ -1,5 +1,6 @@
 """What is wrong, said from Python: a named exception each time."""
 
+import os
 import pathlib
 import threading
 import unittest
@@ -98,6 +99,89 @@ class BuildInputsTest(FolderCase):
         )  # fmt: skip
         error = self.assert_raises(hmann.NotFoundError, "", self.build, "nowhere.fbin")
         self.assertIn(str(error), done.stderr)
+
+
+class OddInputsTest(FolderCase):
+    """Masked arrays, labels beyond int64, names that are not UTF-8, files that are none."""
+
+    def test_masked_entries(self):
+        masked = np.ma.masked_array(np.ones((50, 4), np.float32), mask=np.eye(50, 4, dtype=bool))
+        bad, text = hmann.InvalidArgumentError, "without masked entries"
+        out = self.folder / "masked.hmann"
+        self.assert_raises(bad, "base: expected an array " + text, hmann.build, masked, out)
+        labels = np.ma.masked_array(np.arange(50), mask=np.arange(50) == 3)
+        plain = masked.filled(1)
+        self.assert_raises(bad, "labels: ", hmann.build, plain, out, labels=labels)
+        self.assert_raises(bad, text, hmann.exact_neighbors, plain, masked, 3, progress=False)
+        self.assert_raises(bad, text, hmann.write_vectors, self.folder / "m.fbin", masked)
+        self.assert_raises(bad, text, hmann.recall, (labels, None), (labels, None))
+        self.assertFalse(out.exists())
+        hmann.build(np.ma.masked_array(plain), out, progress=False)  # nothing is masked
+        with hmann.open(out) as index:
+            self.assert_raises(bad, "queries: ", index.search, masked, 3)
+            self.assert_raises(bad, "labels: ", index.get, labels)
+            self.assert_raises(bad, "filter: ", index.matching, labels)
+            self.assert_raises(bad, "filter: ", index.search, plain, 3, filter=labels > 2)
+            self.assertEqual(len(index.matching(np.ma.masked_array([1, 2]))), 2)
+
+    def test_labels_beyond_int64(self):
+        labels = np.arange(2**64 - 2001, 2**64 - 1, dtype=np.uint64)
+        out = self.folder / "large.hmann"
+        self.assert_raises(
+            hmann.InvalidArgumentError, f"found {labels[0]} at 0", hmann.build, self.base, out,
+            labels=labels, progress=False,
+        )  # fmt: skip
+        labels.tofile(self.folder / "labels.u64")  # a file may have them
+        hmann.build(self.base, out, labels=self.folder / "labels.u64", progress=False)
+        with hmann.open(out) as index:
+            error = self.assert_raises(
+                hmann.OutOfRangeError, "label 184467", index.search, self.queries, 3
+            )
+            self.assertIn("query 0: ", str(error))
+            self.assert_raises(
+                hmann.InvalidArgumentError, f"found {labels[0]} at 0", index.get, labels[:1]
+            )
+
+    def test_names_that_are_not_utf8(self):
+        base = bytes(self.folder) + b"/odd\xff.u8bin"
+        hmann.write_vectors(base, self.base)
+        out = bytes(self.folder) + b"/odd\xff.hmann"
+        hmann.build(
+            base, out, build_memory="160MiB", work=bytes(self.folder) + b"/odd\xff", progress=False
+        )
+        with hmann.open(out) as index:
+            self.assertEqual(os.fsencode(index.path), out)
+            self.assertIn("odd", repr(index))
+            self.assertEqual(index.info(), hmann.info(out))
+            self.assertEqual(index.warnings, [])
+            self.assertGreater(len(index.placements()), 2)
+            index.tune(3, recall=0.9, accept_noise=True, learn=200, progress=False)
+            index.plan(fast_memory="64MiB")
+        self.assert_raises(
+            hmann.NotFoundError, "nowhere", hmann.open, bytes(self.folder) + b"/nowhere\xff"
+        )
+        self.assert_raises(
+            hmann.InvalidTypeError, "option: expected a text", hmann.open, self.path,
+            **{"\udcff": 1},
+        )  # fmt: skip
+
+    def test_files_that_cannot_be_replaced(self):
+        pipe = self.folder / "pipe.fbin"
+        os.mkfifo(pipe)
+        bad = hmann.InvalidArgumentError
+        self.assert_raises(bad, "is a pipe", hmann.write_vectors, pipe, self.base)
+        self.assert_raises(bad, "is a pipe", hmann.build, self.base, pipe, progress=False)
+        self.assert_raises(bad, "is a folder", hmann.build, self.base, self.folder, progress=False)
+        with hmann.open(self.path) as index:
+            self.assert_raises(bad, "is a pipe", index.promote, pipe, progress=False)
+        self.assertTrue(pipe.is_fifo())
+        real, link = self.folder / "real.hmann", self.folder / "link.hmann"
+        real.write_bytes(self.path.read_bytes())
+        link.symlink_to(real.name)
+        with hmann.open(link) as index:
+            index.promote(promote=0.3, progress=False)
+        self.assertTrue(link.is_symlink())
+        self.assertAlmostEqual(hmann.info(real)["promote"], 0.3, 2)
 
 
 class SearchInputsTest(FolderCase):

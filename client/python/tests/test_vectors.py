@@ -151,6 +151,23 @@ class RecallTest(FolderCase):
                          (self.answer([[1], [2]], [[1], [2]]), None)):  # fmt: skip
             with self.assertRaises(hmann.InvalidArgumentError):
                 hmann.recall(found, truth, k)
+        for found in (np.array([[1, 2, 3]]), None, [[1, 2, 3]]):
+            with self.assertRaisesRegex(hmann.InvalidTypeError, r"expected \(labels, distances\)"):
+                hmann.recall(found, truth)
+        for labels in ([[1.5, 2]], [["a", "b"]], [[[1, 2]]]):
+            with self.assertRaisesRegex(hmann.InvalidArgumentError, "found: expected labels"):
+                hmann.recall((labels, None), truth)
+
+    def test_without_distances(self):
+        truth = self.answer([[1, 2], [3, 4]], [[1, 2], [1, 2]])
+        self.assertEqual(hmann.recall(([[1, 2], [9, 4]], None), truth), 3 / 4)
+        self.assertEqual(hmann.recall((np.array([1, 9]), None), (truth.labels[:1], None)), 1 / 2)
+        # -1 stands for no answer, which is not found, whatever the truth lacks.
+        self.assertEqual(hmann.recall(([[1, -1]], None), ([[1, -1]], None)), 1 / 2)
+
+    def test_k_of_thousands(self):
+        labels = np.arange(20000)[::-1].copy().reshape(1, -1)
+        self.assertEqual(hmann.recall((labels, None), (labels[:, ::-1], None)), 1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 #include "index/construct/graph/vectors.h"
 
-#include <atomic>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
@@ -21,27 +20,19 @@ absl::StatusOr<StoredVectors> LoadVectors(const VectorFile& file, const Kernels&
   HMANN_ASSIGN_OR_RETURN(vectors.rows, Buffer::Allocate((last - first) * vectors.stride));
   // Reports the error of the first bad row, whatever the threads do.
   std::mutex mutex;
-  absl::Status error;
-  std::atomic<std::uint64_t> error_row{last - first};
+  FirstError error;
   job.pool.ParallelFor(last - first, 4096, [&](std::size_t begin, std::size_t end, int) {
-    if (begin > error_row || job.Cancelled()) return;
+    if (const std::lock_guard lock(mutex); first + begin > error.item || job.Cancelled()) return;
     for (std::size_t i = begin; i < end; ++i) {
       const absl::Status status = EncodeRow(kernels, file.dtype(), file.Row(first + i),
                                             vectors.rows.data() + i * vectors.stride);
       if (status.ok()) continue;
-      std::lock_guard lock(mutex);
-      if (i < error_row) {
-        error = status;
-        error_row = i;
-      }
-      return;
+      const std::lock_guard lock(mutex);
+      return error.Note(first + i, status);
     }
     job.progress.Advance(end - begin);
   });
-  if (!error.ok())
-    return absl::Status(
-        error.code(),
-        absl::StrCat(file.path(), ": vector ", first + error_row.load(), ": ", error.message()));
+  HMANN_RETURN_IF_ERROR(error.Named(absl::StrCat(file.path(), ": vector ")));
   HMANN_RETURN_IF_ERROR(job.CheckCancelled());
   return vectors;
 }
