@@ -1,14 +1,19 @@
 // Truthful readiness: health, loading, failed indexes, and the life cycle of a server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <iostream>
+#include <sstream>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +27,8 @@
 #include "server/core/search_pool.h"
 #include "server/service.h"
 #include "server/testing/fixture.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 
 namespace hmann::server {
 namespace {
@@ -161,6 +168,45 @@ TEST(LoadingTest, NoIndexAtAllIsAnError) {
   Health health(server->address());
   for (const char* name : {"", "hmann.v1.Search", "hmann.index.none"})
     EXPECT_EQ(health.Check(name), "NOT_SERVING") << name;
+}
+
+/// Takes the right to lock memory from this thread and those that it starts.
+class MayNotLock {
+ public:
+  MayNotLock() {
+    EXPECT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit_), 0);
+    const rlimit none{0, limit_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+    EXPECT_EQ(syscall(SYS_capget, &head_, had_.data()), 0);
+    auto have = had_;
+    have[0].effective &= ~(1u << CAP_IPC_LOCK);
+    EXPECT_EQ(syscall(SYS_capset, &head_, have.data()), 0);
+  }
+  ~MayNotLock() {
+    EXPECT_EQ(syscall(SYS_capset, &head_, had_.data()), 0);
+    EXPECT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit_), 0);
+  }
+  MayNotLock(const MayNotLock&) = delete;
+  MayNotLock& operator=(const MayNotLock&) = delete;
+
+ private:
+  rlimit limit_{};
+  __user_cap_header_struct head_{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> had_{};
+};
+
+TEST(LoadingTest, WhatAnIndexWarnsOfIsLogged) {
+  const MayNotLock limit;
+  const std::vector<std::string> warnings = (*Index::Open(SampleIndex()))->Warnings();
+  if (warnings.empty()) GTEST_SKIP() << "nothing had to be locked";
+  EXPECT_THAT(warnings[0], HasSubstr("RLIMIT_MEMLOCK"));
+  std::ostringstream log;
+  auto& sinks = spdlog::default_logger()->sinks();
+  sinks.push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  { const Served served(LoopbackOptions({{"sift", SampleIndex()}})); }
+  sinks.pop_back();
+  for (const std::string& warning : warnings)
+    EXPECT_THAT(log.str(), HasSubstr(absl::StrCat("[warning] index sift: ", warning, "\n")));
 }
 
 TEST(LifeCycleTest, APortInUseIsNamed) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/testing/temp_folder.h"
 #include "google/rpc/status.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -202,22 +203,30 @@ TEST_F(HostileCallTest, ASearchThatIsTooLargeBarsNoAddress) {
   EXPECT_GT(answered, 0);
 }
 
-TEST_F(HostileCallTest, AUnaryCallWithoutItsRequestIsToldSo) {
-  grpc::GenericStub generic(Channel());
+/// The end of a call that has this much metadata and no request.
+grpc::Status CallWithoutRequest(const std::shared_ptr<grpc::Channel>& channel, const char* method,
+                                std::size_t metadata) {
+  grpc::GenericStub generic(channel);
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
-  const auto call = generic.PrepareCall(&context, "/hmann.v1.Search/Search", &queue);
+  context.AddMetadata("x-trace", std::string(metadata, 'x'));
+  const auto call =
+      generic.PrepareCall(&context, absl::StrCat("/hmann.v1.Search/", method), &queue);
   grpc::Status status;
   int tag = 0;
   void* got = nullptr;
   bool ok = false;
-  const auto wait = [&] { return queue.Next(&got, &ok) && ok; };
   call->StartCall(&tag);
-  ASSERT_TRUE(wait());
+  EXPECT_TRUE(queue.Next(&got, &ok));
   call->WritesDone(&tag);
-  ASSERT_TRUE(wait());
+  EXPECT_TRUE(queue.Next(&got, &ok));
   call->Finish(&status, &tag);
-  ASSERT_TRUE(wait());
+  EXPECT_TRUE(queue.Next(&got, &ok) && ok);
+  return status;
+}
+
+TEST_F(HostileCallTest, AUnaryCallWithoutItsRequestIsToldSo) {
+  const grpc::Status status = CallWithoutRequest(Channel(), "Search", 0);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
   EXPECT_THAT(Metrics(), HasSubstr(R"(code="INVALID_ARGUMENT",index="",method="Search")"));
 }
@@ -254,6 +263,65 @@ TEST_F(HostileCallTest, EveryMethodAndEveryFailureIsCountedByIndex) {
         R"(hmann_request_seconds_count{index="sift",method="Describe"} 1)",
         R"(hmann_request_seconds_count{index="",method="List"} 1)"})
     EXPECT_THAT(text, HasSubstr(line));
+}
+
+/// A stream and a watch of the health that have had an answer, on a connection of their
+/// own.
+class IdleStreams {
+ public:
+  explicit IdleStreams(const std::string& address)
+      : channel_(ChannelTo(address)),
+        stub_(v1::Search::NewStub(channel_)),
+        stream_(stub_->SearchStream(&of_stream_)),
+        health_(grpc::health::v1::Health::NewStub(channel_)),
+        watch_(health_->Watch(&of_watch_, {})) {
+    grpc::health::v1::HealthCheckResponse state;
+    EXPECT_TRUE(watch_->Read(&state));
+    EXPECT_TRUE(Answers());
+  }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
+  bool Answers() {
+    v1::SearchStreamRequest message;
+    *message.mutable_search() = FirstSample();
+    v1::SearchStreamResponse answer;
+    return stream_->Write(message) && stream_->Read(&answer) && answer.has_answer();
+  }
+  grpc::Status EndOfStream() {
+    stream_->WritesDone();
+    return stream_->Finish();
+  }
+
+ private:
+  grpc::ClientContext of_stream_, of_watch_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Search::Stub> stub_;
+  const std::unique_ptr<grpc::ClientReaderWriter<v1::SearchStreamRequest, v1::SearchStreamResponse>>
+      stream_;
+  const std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+  const std::unique_ptr<grpc::ClientReader<grpc::health::v1::HealthCheckResponse>> watch_;
+};
+
+TEST(IdleStreamTest, StreamsMayStayIdleWhateverEndsUnreadOnTheirConnection) {
+  ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
+  options.connections.request_timeout = options.connections.idle_timeout = 100ms;
+  Served served(options);
+  constexpr std::size_t kTooMuch = 17 << 10;
+  constexpr std::pair<const char*, std::size_t> kUnread[] = {
+      {"Get", kTooMuch},   {"SearchBatch", 0}, {"SearchStream", kTooMuch},
+      {"SearchStream", 0}, {"Search", 0},      {"UnknownMethod", 0}};
+  std::vector<std::unique_ptr<IdleStreams>> idle;
+  for (const auto& [method, metadata] : kUnread) {
+    idle.push_back(std::make_unique<IdleStreams>(served.server->address()));
+    for (int i = 0; i < 3; ++i) CallWithoutRequest(idle.back()->channel(), method, metadata);
+  }
+  idle.push_back(std::make_unique<IdleStreams>(served.server->address()));
+  std::this_thread::sleep_for(1s);  // the guard looks at a connection four times a second
+  for (std::size_t i = 0; i < idle.size(); ++i) {
+    const char* method = i < std::size(kUnread) ? kUnread[i].first : "none";
+    EXPECT_TRUE(idle[i]->Answers()) << method;
+    EXPECT_TRUE(idle[i]->EndOfStream().ok()) << method;
+  }
 }
 
 /// A table that is tuned for k = 10.

@@ -212,6 +212,8 @@ void Server::Load() {
     if (const absl::StatusOr<Snapshot> loaded = index->Get(); loaded.ok()) {
       spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(),
                    (*loaded)->info().n, (*loaded)->info().dim, seconds);
+      for (const std::string& warning : (*loaded)->Warnings())
+        spdlog::warn("index {}: {}", index->name(), warning);
     }
     PublishHealth();
   }

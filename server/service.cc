@@ -180,6 +180,13 @@ class GetWork : public UnaryWork<LabelsRequest> {
   v1::GetResponse response_;
 };
 
+/// The header that carries a token; empty without one.
+std::string_view AuthorizationOf(const grpc::CallbackServerContext& context) {
+  const auto found = context.client_metadata().find("authorization");
+  if (found == context.client_metadata().end()) return {};
+  return {found->second.data(), found->second.size()};
+}
+
 /// Errors: RESOURCE_EXHAUSTED for a call with too much metadata.
 absl::Status CheckHeaders(const grpc::CallbackServerContext& context) {
   constexpr std::size_t kMostHeaders = 16 << 10;
@@ -192,11 +199,10 @@ absl::Status CheckHeaders(const grpc::CallbackServerContext& context) {
 
 absl::Status SearchService::Authorized(const grpc::CallbackServerContext& context,
                                        Role needed) const {
-  HMANN_RETURN_IF_ERROR(CheckHeaders(context));
-  if (tokens_ == nullptr) return absl::OkStatus();
-  const auto found = context.client_metadata().find("authorization");
-  if (found == context.client_metadata().end()) return Authorize(tokens_, "", needed);
-  return Authorize(tokens_, {found->second.data(), found->second.size()}, needed);
+  absl::Status status = CheckHeaders(context);
+  if (status.ok()) status = Authorize(tokens_, AuthorizationOf(context), needed);
+  if (!status.ok()) unread_.Refused(context.peer());
+  return status;
 }
 
 absl::Status SearchService::MayStart(const grpc::CallbackServerContext& context) {
@@ -211,13 +217,8 @@ grpc::ServerUnaryReactor* SearchService::Finished(grpc::CallbackServerContext* c
 }
 
 Caller SearchService::CallerOf(const grpc::CallbackServerContext& context, Method method) const {
-  const auto kind = static_cast<std::uint64_t>(method);
-  if (tokens_ != nullptr) {
-    const auto found = context.client_metadata().find("authorization");
-    if (found != context.client_metadata().end())
-      return {CallerWith({found->second.data(), found->second.size()}), kind};
-  }
-  return {CallerAt(context.peer()), kind};
+  return {tokens_ != nullptr ? CallerWith(AuthorizationOf(context)) : CallerAt(context.peer()),
+          static_cast<std::uint64_t>(method)};
 }
 
 /// The work for a request. On errors, `named` is the index that it names, or null.
@@ -240,6 +241,7 @@ grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* con
                                                 const grpc::ByteBuffer* request,
                                                 grpc::ByteBuffer* reply) {
   const ServedIndex* named = nullptr;
+  if (!request->Valid()) unread_.Refused(context->peer());
   const auto make = [&]() -> absl::StatusOr<std::unique_ptr<SingleSearch>> {
     HMANN_RETURN_IF_ERROR(MayStart(*context));
     const SingleSearch::To to{context, reply, &replies_};
@@ -329,6 +331,7 @@ grpc::ServerGenericBidiReactor* SearchService::CreateReactor(
     if (method == "SearchStream") return Stream(context);
     if (method == "Get") return Unary<GetWork>(context);
   }
+  unread_.Refused(context->peer());
   return CallbackGenericService::CreateReactor(context);  // UNIMPLEMENTED
 }
 

@@ -217,6 +217,7 @@ void StreamCall::TooLong(std::uint64_t bytes) {
 
 void StreamCall::OnReadDone(bool ok) {
   if (!unread_.Remove(this)) return;
+  if (!ok && !in_.Valid()) unread_.Refused(Peer());  // it has never sent a request
   Asked requested;
   requested.request = std::make_unique<v1::SearchStreamRequest>();
   // A lost right, and bytes that do not parse as a message, end the stream.

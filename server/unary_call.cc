@@ -24,6 +24,7 @@ void UnaryCall::Read() {
 void UnaryCall::OnReadDone(bool ok) {
   if (!unread_.Remove(this)) return;
   if (!ok) {
+    if (!context_.IsCancelled()) unread_.Refused(Peer());
     return Refuse(context_.IsCancelled() ? absl::CancelledError("the client went away")
                                          : InvalidArgument("expected a request, found none"));
   }

@@ -40,13 +40,6 @@ bool TooMany(int descriptor) {
   return static_cast<std::uint64_t>(descriptor) >= most;
 }
 
-/// True if the client went away while the connection waited. gRPC would take a thread a
-/// quarter of a millisecond to find out.
-bool HungUp(int connection) {
-  pollfd polled{connection, POLLRDHUP, 0};
-  return poll(&polled, 1, 0) == 1;
-}
-
 /// Held while a path is looked at and then bound or removed, so that servers that start
 /// and stop at the same moment take turns. Without the right to read the folder, it locks
 /// nothing.
@@ -142,7 +135,7 @@ void Acceptor::Stop() {
   }
   for (const int listener : listeners_) close(listener);
   if (guard_ != nullptr && !listeners_.empty()) {
-    for (const int connection : guard_->held()) close(connection);
+    for (const auto& [connection, peer] : guard_->held()) close(connection);
   }
   listeners_.clear();
   RemovePath();
@@ -192,8 +185,6 @@ void Acceptor::AcceptAll(int listener) {
     if (connection >= 0 && TooMany(connection)) {
       close(connection);
       Refused(Refusal::kDescriptors);
-    } else if (connection >= 0 && HungUp(connection)) {
-      close(connection);
     } else if (connection >= 0) {
       const ConnectionGuard::Verdict verdict = guard_->Take(connection);
       if (verdict == ConnectionGuard::Verdict::kTake) {

@@ -69,19 +69,19 @@ ConnectionGuard::Verdict ConnectionGuard::Take(int descriptor) {
   if (!PeerOf(descriptor, &connection.peer, &connection.name))
     return Verdict::kClose;  // gone already
   const auto full = [&] {
+    const auto of_peer = by_peer_.find(connection.peer);
     return connections_.size() + held_.size() >= limits_.connections ||
-           by_peer_[connection.peer] >= limits_.connections_per_peer;
+           (of_peer != by_peer_.end() && of_peer->second >= limits_.connections_per_peer);
   };
   if (full()) ForgetGone(connections_.size());
   if (full()) {
     const bool of_all = connections_.size() + held_.size() >= limits_.connections;
     Refused(of_all ? Refusal::kConnections : Refusal::kPeer);
-    if (by_peer_[connection.peer] == 0) by_peer_.erase(connection.peer);
     return Verdict::kClose;
   }
   if (barred_.contains(connection.peer)) {
-    if (by_peer_[connection.peer] == 0) by_peer_.erase(connection.peer);
-    held_.push_back(descriptor);
+    ++by_peer_[connection.peer];
+    held_.emplace_back(descriptor, connection.peer);
     return Verdict::kLater;
   }
   SetWindow(descriptor, kNarrow);
@@ -112,19 +112,20 @@ void ConnectionGuard::Watch(int descriptor, Connection connection) {
 std::vector<int> ConnectionGuard::Released() {
   const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
-  std::vector<int> released, waiting;
+  std::vector<int> released;
   absl::flat_hash_map<std::string, int> of_peer;
-  for (const int descriptor : held_) {
+  for (const auto& [descriptor, peer] : std::exchange(held_, {})) {
+    const auto barred = barred_.find(peer);
+    const bool trusted = IsTrusted(peer, now);
+    if ((barred != barred_.end() && IsBarred(barred->second, trusted, now)) ||
+        (!trusted && of_peer[peer] > 0)) {
+      held_.emplace_back(descriptor, peer);
+      continue;
+    }
+    Left(peer);  // Watch counts it again
     Connection connection;
     if (!PeerOf(descriptor, &connection.peer, &connection.name)) {
       close(descriptor);
-      continue;
-    }
-    const auto barred = barred_.find(connection.peer);
-    const bool trusted = IsTrusted(connection.peer, now);
-    if ((barred != barred_.end() && IsBarred(barred->second, trusted, now)) ||
-        (!trusted && of_peer[connection.peer] > 0)) {
-      waiting.push_back(descriptor);
       continue;
     }
     if (CallsUnread(descriptor) > limits_.streams) {  // gRPC would start them all at once
@@ -132,12 +133,11 @@ std::vector<int> ConnectionGuard::Released() {
       Refused(Refusal::kStreams);
       continue;
     }
-    ++of_peer[connection.peer];
+    ++of_peer[peer];
     released.push_back(descriptor);
     SetWindow(descriptor, kNarrowest);
     Watch(descriptor, std::move(connection));
   }
-  held_ = std::move(waiting);
   for (auto barred = barred_.begin(); barred != barred_.end();) {
     const bool over = !IsBarred(barred->second, IsTrusted(barred->first, now), now);
     if (over && of_peer[barred->first] > 0) {
@@ -186,12 +186,17 @@ bool ConnectionGuard::Gone(int descriptor, const Connection& connection) const {
 void ConnectionGuard::Forget(int descriptor) {
   const auto found = connections_.find(descriptor);
   if (found == connections_.end()) return;
-  const auto of_peer = by_peer_.find(found->second.peer);
-  if (of_peer != by_peer_.end() && --of_peer->second == 0) by_peer_.erase(of_peer);
+  Left(found->second.peer);
   const auto nameless = nameless_.find(found->second.name);
   if (nameless != nameless_.end() && nameless->second == descriptor) nameless_.erase(nameless);
+  unread_.TakeRefused(found->second.name);
   connections_.erase(found);
   counts_.open.store(connections_.size(), std::memory_order_relaxed);
+}
+
+void ConnectionGuard::Left(const std::string& peer) {
+  const auto of_peer = by_peer_.find(peer);
+  if (of_peer != by_peer_.end() && --of_peer->second == 0) by_peer_.erase(of_peer);
 }
 
 void ConnectionGuard::ForgetGone(std::size_t most) {
@@ -339,12 +344,19 @@ void ConnectionGuard::ShutDown(int descriptor, Connection& connection, Refusal w
 }
 
 void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_point now) {
-  const StreamCounts streams = StreamsOf(connection.socket);
+  StreamCounts streams = StreamsOf(connection.socket);
+  connection.refused += unread_.TakeRefused(connection.name);
+  // Refused calls count as if they had never come. They may be counted before they end.
+  const std::uint64_t before = connection.streams.succeeded,
+                      refused = std::min(connection.refused,
+                                         std::max(streams.succeeded, before) - before);
+  streams.started -= refused;
+  streams.succeeded -= refused;
   connection.bytes = BytesReceived(descriptor);
   connection.looked = now;
   const std::int64_t without_message = WithoutMessage(connection, streams);
   if (streams.messages != connection.streams.messages) connection.bytes_then = connection.bytes;
-  if (streams.succeeded != connection.streams.succeeded) {
+  if (streams.succeeded > before) {
     if (succeeded_.size() >= kMostTrusted)
       absl::erase_if(succeeded_, [&](const auto& peer) { return now - peer.second >= kTrust; });
     if (succeeded_.size() < kMostTrusted || succeeded_.contains(connection.peer))

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -61,9 +62,9 @@ class ConnectionGuard {
   /// open call, so that their clients find no server instead of a cancelled call. Returns
   /// the number of connections that gRPC has not closed yet.
   std::size_t CloseIdle();
-  /// Connections that still wait. The caller closes them at the end, when nothing takes
-  /// connections any more.
-  const std::vector<int>& held() const { return held_; }
+  /// Connections that still wait, and their peers. The caller closes them at the end,
+  /// when nothing takes connections any more.
+  const std::vector<std::pair<int, std::string>>& held() const { return held_; }
   const ConnectionCounts& counts() const { return counts_; }
 
  private:
@@ -80,7 +81,8 @@ class ConnectionGuard {
     bool shut = false;         ///< shut down; gRPC has yet to notice
     std::uint64_t bytes = 0;   ///< received at the last check
     Clock::time_point looked, new_until;
-    StreamCounts streams;                 ///< at the last check
+    StreamCounts streams;                 ///< at the last check, without refused calls
+    std::uint64_t refused = 0;            ///< see UnreadRequests
     std::uint64_t failed_before = 0;      ///< at the start of the second
     Clock::time_point second_began;       ///< when failed_before was read
     std::int64_t unclaimed_of_ended = 0;  ///< messages; see WithoutMessage
@@ -102,6 +104,7 @@ class ConnectionGuard {
   void ForgetGone(std::size_t most);
   void Watch(int descriptor, Connection connection);
   void Forget(int descriptor);
+  void Left(const std::string& peer);
   void FindSockets(std::int64_t server);
   bool Due(int descriptor, const Connection& connection, Clock::time_point now) const;
   void Judge(int descriptor, Connection& connection, Clock::time_point now);
@@ -122,7 +125,7 @@ class ConnectionGuard {
   absl::flat_hash_map<std::string, std::uint32_t> by_peer_;
   absl::flat_hash_map<std::string, int> nameless_;  ///< connections with unknown socket
   std::vector<int> active_;
-  std::vector<int> held_;                            ///< in order of arrival
+  std::vector<std::pair<int, std::string>> held_;    ///< and peers, in order of arrival
   absl::flat_hash_map<std::string, Barred> barred_;  ///< by peer
   /// By peer: when a call of it last succeeded.
   absl::flat_hash_map<std::string, Clock::time_point> succeeded_;

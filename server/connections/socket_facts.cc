@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -53,7 +54,10 @@ std::uint32_t CallsUnread(int descriptor) {
 bool PeerOf(int descriptor, std::string* peer, std::string* name) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
-  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0) return false;
+  pollfd polled{descriptor, POLLRDHUP, 0};
+  if (poll(&polled, 1, 0) == 1 ||
+      getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    return false;
   if (address.ss_family == AF_UNIX) {
     *peer = "unix";
     name->clear();

@@ -7,10 +7,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace hmann::server {
 
 /// The calls of a server whose next request has not come whole. gRPC gives a request to
-/// its call only then, and checks its size only then.
+/// its call only then, and checks its size only then. It also counts the calls that were
+/// refused, which for gRPC have succeeded, though perhaps without a message.
 ///
 /// Thread safety: all methods may be called from any thread.
 class UnreadRequests {
@@ -62,6 +65,19 @@ class UnreadRequests {
     return std::any_of(calls_.begin(), calls_.end(), [&](Call* call) { return call->IsOf(peer); });
   }
 
+  /// Counts a call of `peer` that ends without its request or without the right to it.
+  void Refused(const std::string& peer) {
+    const std::lock_guard lock(mutex_);
+    if (refused_.size() >= 64 << 10) refused_.clear();  // most of them are gone
+    ++refused_[peer];
+  }
+  /// The number of these since the last call.
+  std::uint64_t TakeRefused(const std::string& peer) {
+    const std::lock_guard lock(mutex_);
+    const auto taken = refused_.extract(peer);
+    return taken.empty() ? 0 : taken.mapped();
+  }
+
   /// Ends the calls of `peer` that wait for a request: its streams only if it has no
   /// others. Returns false if it has none.
   bool End(const std::string& peer, std::uint64_t bytes) {
@@ -77,6 +93,7 @@ class UnreadRequests {
       if (call->is_stream_ != streams || !call->IsOf(peer)) continue;
       calls_.erase(call->place_);
       call->waits_ = false;
+      Refused(peer);
       call->TooLong(bytes);  // may remove no other: gRPC answers on threads of its own
       any = true;
     }
@@ -86,6 +103,7 @@ class UnreadRequests {
   /// Held during TooLong, so that a call lives until it returns.
   std::recursive_mutex mutex_;
   std::list<Call*> calls_;
+  absl::flat_hash_map<std::string, std::uint64_t> refused_;  ///< by peer
 };
 
 }  // namespace hmann::server

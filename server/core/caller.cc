@@ -10,11 +10,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "server/core/tokens.h"
 
 namespace hmann::server {
 
 std::uint64_t CallerWith(std::string_view authorization) {
-  return absl::HashOf(absl::string_view(authorization.data(), authorization.size()));
+  return absl::HashOf(std::string(BearerToken(authorization)));  // "bearer" has 64 spellings
 }
 
 std::uint64_t CallerAt(std::string_view peer) {

@@ -8,7 +8,7 @@ namespace hmann::server {
 /// Identifies the caller of a request by a number. Callers with the same number share one
 /// share of the pool.
 
-/// Identifies a caller by the header that carried its token.
+/// Identifies a caller by the token in its `authorization` header.
 std::uint64_t CallerWith(std::string_view authorization);
 
 /// Identifies a caller by its address, as gRPC writes it: "ipv4:10.0.0.1:5000",

@@ -15,6 +15,12 @@ TEST(Caller, PortsAndTheHalfThatAHostChoosesDoNotCount) {
   EXPECT_EQ(CallerAt("ipv6:[fe80::1%eth0]:1"), CallerAt("ipv6:[fe80::2%eth0]:1"));
 }
 
+TEST(Caller, TheSpellingOfTheSchemeDoesNotCount) {
+  for (const char* header : {"bearer one", "BEARER one", "bEaReR one"})
+    EXPECT_EQ(CallerWith("Bearer one"), CallerWith(header)) << header;
+  EXPECT_NE(CallerWith("Bearer one"), CallerWith("Bearer other"));
+}
+
 TEST(Caller, AllThatComeByAPathAreOneAndNothingIsToldApartThatIsNoAddress) {
   EXPECT_EQ(CallerAt("unix:/run/hmann.sock"), CallerAt("unix:"));
   EXPECT_EQ(CallerAt("unix:"), CallerAt("unix:/x:5"));
