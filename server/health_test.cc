@@ -344,5 +344,51 @@ TEST(LifeCycleTest, ReflectionListsTheServices) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST(LifeCycleTest, AFileThatIsReplacedByARenameIsServedUntilTheEnd) {
+  const TempFolder folder;
+  const std::string live = folder.Write("live.hmann", ReadAll(SampleIndex()));
+  Served served(LoopbackOptions({{"live", live}, {"sift", SampleIndex()}}));
+  std::filesystem::rename(folder.Write("new.hmann", ReadAll(CosineIndex())), live);
+  std::this_thread::sleep_for(200ms);  // the server looks every 20 ms
+  const auto query = client::Vectors::Raw(SampleQueries(0, 1));
+  const auto answer = served.client->Search("live", query, {});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->ids, served.client->Search("sift", query, {})->ids);
+  EXPECT_EQ(served.client->Describe("live")->n, 10'000u);
+}
+
+TEST(LifeCycleTest, WhatComesWhileTheLastCallsRunIsRefusedByName) {
+  ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
+  options.threads = 1;
+  options.queue = 1;
+  options.most_work = 1h;
+  Served served(options);
+  const std::vector<std::byte> queries = RepeatedQueries(4096);
+  client::Cancellation cancellation;
+  std::future<absl::Status> batch = std::async(std::launch::async, [&] {
+    absl::Status status;
+    do {
+      status = served.client
+                   ->SearchBatch("sift", client::Vectors::Raw(queries), SlowParams(),
+                                 {.deadline = 1h, .cancellation = &cancellation})
+                   .status();
+    } while (absl::IsResourceExhausted(status));  // a search below had the only place
+    return status;
+  });
+  // A refusal means that the batch is in.
+  const auto query = client::Vectors::Raw(SampleQueries(0, 1));
+  while (served.client->Search("sift", query, SlowParams(), {.deadline = 60s}).ok())
+    std::this_thread::sleep_for(5ms);
+  std::thread shutdown([&] { served.server->Shutdown(100s); });
+  absl::Status refused;
+  while ((refused = served.client->Search("sift", query, {}).status()).ok()) {
+  }
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << refused;
+  EXPECT_EQ(Reason(refused), "SERVER_STOPPING");
+  cancellation.Cancel();
+  EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
+  shutdown.join();
+}
+
 }  // namespace
 }  // namespace hmann::server

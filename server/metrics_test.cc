@@ -6,12 +6,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
+#include <thread>
+#include <tuple>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "datasets/testing/temp_folder.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/client_context.h"
 #include "httplib.h"
 #include "server/testing/fixture.h"
 
@@ -135,6 +141,215 @@ TEST(MetricsTest, WhatCannotBeBoundOrMeantIsNamed) {
   EXPECT_THAT(std::string(Server::Start(taken).status().message()), HasSubstr("--insecure"));
   taken.http = "nonsense";
   EXPECT_FALSE(Server::Start(taken).ok());
+}
+
+TEST(MetricsTest, ConnectionsBeyondALimitAreClosedAndCounted) {
+  for (const auto& [reason, all, of_one] :
+       {std::tuple("connections", 2u, 1000u), {"peer", 1000u, 2u}}) {
+    ServerOptions options = WithHttp({{"sift", SampleIndex()}});
+    options.connections.connections = all;
+    options.connections.connections_per_peer = of_one;
+    Served served(options);
+    const auto connect = [&] {
+      return client::Client::Connect(served.server->address(),
+                                     {.own_connection = true, .retry = false});
+    };
+    EXPECT_EQ(SearchIndex(served, "sift"), absl::OkStatus());
+    auto second = connect(), third = connect();
+    EXPECT_TRUE(second->List().ok());
+    EXPECT_EQ(third->List().status().code(), absl::StatusCode::kUnavailable) << reason;
+    EXPECT_EQ(SearchIndex(served, "sift"), absl::OkStatus()) << "the first ones stay";
+    const std::string text = Text(*served.server);
+    EXPECT_EQ(Value(text, "hmann_connections"), 2);
+    EXPECT_GE(
+        *Value(text, absl::StrCat("hmann_connections_refused_total{reason=\"", reason, "\"}")), 1);
+  }
+}
+
+TEST(MetricsTest, ClientsReconnectAtTheAgeOfAConnectionAndAStreamOutlivesIt) {
+  ServerOptions options = WithHttp({{"sift", SampleIndex()}});
+  options.connections.age = 200ms;
+  Served served(options);
+  auto stream = served.client->OpenStream("sift", {.k = 3}, {.deadline = 60s});
+  const auto answers = [&] {
+    EXPECT_TRUE(stream.Send(1, client::Vectors::Raw(SampleQueries(0, 1))).ok());
+    const auto next = stream.Receive();
+    return next.ok() && next->has_value() && (*next)->answer.ok();
+  };
+  ASSERT_TRUE(answers());
+  while (*Value(Text(*served.server), "hmann_connections_accepted_total") < 3)
+    EXPECT_EQ(SearchIndex(served, "sift"), absl::OkStatus());
+  EXPECT_TRUE(answers()) << "on the first connection";
+}
+
+TEST(MetricsTest, VectorsByLabelAreNoQueries) {
+  Served served(WithHttp({{"sift", SampleIndex()}}));
+  const std::vector<std::uint64_t> labels = {1, 2, 3};
+  EXPECT_TRUE(served.client->Get("sift", labels).ok());
+  const std::string text = Text(*served.server);
+  EXPECT_EQ(Value(text, R"(hmann_request_seconds_count{index="sift",method="Get"})"), 1);
+  EXPECT_EQ(Value(text, R"(hmann_queries_total{index="sift"})"), 0);
+}
+
+TEST(MetricsTest, NotReadyWhileAnIndexLoadsOrIfNoneIsServed) {
+  ServerOptions options = WithHttp({{"none", "/nowhere/none.hmann"}});
+  const Served failed(options);
+  const httplib::Result none = Get(*failed.server, "/readyz");
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->status, 503);
+  EXPECT_EQ(none->body, "none: failed\n");
+  options.indexes.clear();
+  for (int i = 0; i < 10; ++i) options.indexes.push_back({absl::StrCat("copy", i), SampleIndex()});
+  const auto server = *Server::Start(options);  // it loads them after this
+  int loading = 0;
+  for (;;) {
+    const httplib::Result page = Get(*server, "/readyz");
+    ASSERT_TRUE(page);
+    const bool ready = !absl::StrContains(page->body, "loading");
+    EXPECT_EQ(page->status, ready ? 200 : 503) << page->body;
+    if (ready) break;
+    ++loading;
+  }
+  EXPECT_GT(loading, 0);
+}
+
+TEST(MetricsTest, HealthNeedsNoTokenAndFailuresOfEveryMethodAreCounted) {
+  const TempFolder folder;
+  ServerOptions options = WithHttp({{"sift", SampleIndex()}});
+  options.tokens = folder.Write("tokens", absl::StrCat(std::string(64, '0'), " read\n"));
+  Served served(options);
+  EXPECT_EQ(served.client->List().status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(served.client->Describe("sift").status().code(), absl::StatusCode::kUnauthenticated);
+  const auto health = grpc::health::v1::Health::NewStub(ChannelTo(served.server->address()));
+  for (const auto& [service, code] : {std::pair("hmann.index.sift", grpc::StatusCode::OK),
+                                      {"hmann.index.none", grpc::StatusCode::NOT_FOUND}}) {
+    grpc::ClientContext context;
+    grpc::health::v1::HealthCheckRequest request;
+    grpc::health::v1::HealthCheckResponse response;
+    request.set_service(service);
+    EXPECT_EQ(health->Check(&context, request, &response).error_code(), code) << service;
+  }
+  const std::string text = Text(*served.server);
+  for (const char* method : {"List", "Describe"}) {
+    EXPECT_EQ(Value(text, absl::StrCat(R"(hmann_failed_requests_total{code="UNAUTHENTICATED",)"
+                                       R"(index="",method=")",
+                                       method, R"(",reason="TOKEN_MISSING"})")),
+              1);
+  }
+  EXPECT_EQ(Value(text, R"(hmann_failed_requests_total{code="NOT_FOUND",index="",method="Health",)"
+                        R"(reason=""})"),
+            1);
+  EXPECT_EQ(Value(text, R"(hmann_request_seconds_count{index="",method="Health"})"), 1);
+}
+
+TEST(MetricsTest, ReadsOfADeviceAreCounted) {
+  ServerOptions options = WithHttp({{"sift", SampleIndex()}});
+  options.open.slow = "nvme";
+  Served served(options);
+  const auto counted = served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {},
+                                             {.counters = true});
+  if (absl::StrContains(counted.status().message(), "refuses O_DIRECT")) GTEST_SKIP();
+  ASSERT_TRUE(counted.ok()) << counted.status();
+  const std::string text = Text(*served.server);
+  EXPECT_GT(counted->counters->io_reads, 0u);
+  EXPECT_EQ(Value(text, R"(hmann_device_reads_total{index="sift"})"),
+            static_cast<double>(counted->counters->io_reads));
+  EXPECT_EQ(Value(text, R"(hmann_device_read_bytes_total{index="sift"})"),
+            static_cast<double>(counted->counters->io_bytes));
+}
+
+TEST(MetricsTest, BytesInPlaceAreCheckedOnceAndCounted) {
+  ServerOptions options = WithHttp({{"sift", SampleIndex()}});
+  options.scrub_bytes_per_second = 1 << 30;
+  Served served(options);
+  const auto all = static_cast<double>((*Index::Open(SampleIndex()))->bytes_in_place());
+  const auto checked = [&] {
+    return *Value(Text(*served.server), R"(hmann_scrubbed_bytes_total{index="sift"})");
+  };
+  while (checked() < all) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(checked(), all) << "the next pass is due in an hour";
+}
+
+TEST(MetricsTest, AFileThatIsNotAcceptedIsCounted) {
+  const TempFolder folder;
+  ServerOptions options = WithHttp({{"sift", SampleIndex()}});
+  options.tokens = folder.Write("tokens", absl::StrCat(std::string(64, '0'), " read\n"));
+  Served served(options);
+  const auto failures = [&] { return *Value(Text(*served.server), "hmann_reload_failures_total"); };
+  EXPECT_EQ(failures(), 0);
+  folder.Write("tokens", "a token itself");
+  while (failures() == 0) std::this_thread::sleep_for(20ms);  // or the test runs out of time
+}
+
+/// A server on whose one thread a batch of slow queries runs until it is destroyed.
+class BusyServer {
+ public:
+  BusyServer() : served(Options()), queries_(RepeatedQueries(4096)) {
+    batch_ = std::async(std::launch::async, [this] {
+      absl::Status status;
+      do {
+        status = Batch(&of_batch_);
+      } while (absl::IsResourceExhausted(status));  // another call had the only place
+      return status;
+    });
+  }
+  ~BusyServer() {
+    of_batch_.Cancel();
+    EXPECT_EQ(batch_.get().code(), absl::StatusCode::kCancelled);
+  }
+  BusyServer(const BusyServer&) = delete;
+  BusyServer& operator=(const BusyServer&) = delete;
+
+  absl::Status Batch(client::Cancellation* cancellation) {
+    return served.client
+        ->SearchBatch("sift", client::Vectors::Raw(queries_), SlowParams(),
+                      {.deadline = 1h, .cancellation = cancellation})
+        .status();
+  }
+  double Shown(const std::string& series) const {
+    return Value(Text(*served.server), series).value_or(0);
+  }
+
+  Served served;
+
+ private:
+  static ServerOptions Options() {
+    ServerOptions options = WithHttp({{"sift", SampleIndex()}});
+    options.threads = 1;
+    options.queue = 1;
+    options.most_work = 1h;  // however slow this machine is
+    return options;
+  }
+
+  const std::vector<std::byte> queries_;
+  client::Cancellation of_batch_;
+  std::future<absl::Status> batch_;
+};
+
+TEST(MetricsTest, WhatWaitsAndWhatRunsIsShown) {
+  BusyServer busy;
+  while (busy.Shown(R"(hmann_busy_threads{lane="bulk"})") == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(busy.Shown(R"(hmann_queued_requests{lane="bulk"})"), 1) << "most of its queries wait";
+  EXPECT_GT(busy.Shown(R"(hmann_queued_seconds{lane="bulk"})"), 0);
+  EXPECT_GE(busy.Shown("hmann_request_bytes"), 4096 * kMetricsDim);
+  EXPECT_EQ(busy.Shown(R"(hmann_busy_threads{lane="quick"})"), 0);
+}
+
+TEST(MetricsTest, ABatchThatFollowsARefusalWaitsUnread) {
+  BusyServer busy;
+  // The index of a call is known only once its request is read.
+  const std::string unread = R"(hmann_failed_requests_total{code="CANCELLED",index="",)"
+                             R"(method="SearchBatch",reason=""})";
+  while (busy.Shown(unread) == 0) {
+    client::Cancellation cancellation;
+    std::thread soon([&] {
+      std::this_thread::sleep_for(20ms);
+      cancellation.Cancel();
+    });
+    busy.Batch(&cancellation).IgnoreError();
+    soon.join();
+  }
 }
 
 }  // namespace

@@ -79,5 +79,16 @@ TEST(OptionsTest, NamesWhatIsWrong) {
   ExpectInvalid(options, "max_ef");
 }
 
+TEST(OptionsTest, LimitsOfConnectionsAreThoseOfThePage) {
+  using namespace std::chrono_literals;
+  const ConnectionLimits limits;
+  EXPECT_EQ(limits.streams, 256u) << "512 calls without a message";
+  EXPECT_EQ(limits.cancels_per_second, 1000u);
+  EXPECT_EQ(limits.transport_bytes, 1u << 30);
+  EXPECT_TRUE(limits.handshake_timeout == 10s && limits.idle_timeout == 5min);
+  EXPECT_TRUE(limits.request_timeout == 30s && limits.reply_timeout == 1min);
+  EXPECT_TRUE(limits.min_ping == 10s);
+}
+
 }  // namespace
 }  // namespace hmann::server

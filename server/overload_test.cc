@@ -135,6 +135,8 @@ TEST_F(OverloadTest, MemoryOfRequestsAndRepliesIsBounded) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_EQ(Reason(refused), "MEMORY_FULL");
   EXPECT_TRUE(HasDetail(refused, "google.rpc.RetryInfo"));
+  const std::vector<std::uint64_t> labels(100);
+  EXPECT_EQ(Reason(served.client->Get("sift", labels).status()), "MEMORY_FULL");
   cancellation.Cancel();
   EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
 }
@@ -270,6 +272,16 @@ TEST_F(OverloadTest, ACancelledCallIsNotBegun) {
   EXPECT_EQ(
       SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation}).get().code(),
       absl::StatusCode::kCancelled);
+}
+
+TEST_F(OverloadTest, VectorsByLabelAreAdmittedAsSearchesAre) {
+  ServerOptions options = OneThread();
+  options.most_work = 1ns;
+  Served served(options);
+  const std::vector<std::uint64_t> labels = {7};
+  const absl::Status refused = served.client->Get("sift", labels).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+  EXPECT_EQ(Reason(refused), "WORK_TOO_LARGE");
 }
 
 }  // namespace

@@ -113,5 +113,25 @@ TEST(ScrubTest, AtMostSoManyBytesASecondAndNoneWhereItIsOff) {
   }
 }
 
+TEST(ScrubTest, ADamagedCopyIsFound) {
+  const TempFolder folder;
+  const std::string copy = folder / "copy";
+  ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
+  options.open.slow = absl::StrCat("mapped:", copy);
+  options.scrub_bytes_per_second = 1 << 30;
+  {
+    Served served(options);  // makes the copy
+    EXPECT_EQ(Summary(*served.client, 0).state, client::IndexState::kServing);
+  }
+  std::string content = ReadAll(copy);
+  ASSERT_FALSE(content.empty());
+  content[content.size() / 2] = static_cast<char>(content[content.size() / 2] ^ 4);
+  folder.Write("copy", content);
+  Served served(options);
+  while (Summary(*served.client, 0).state == client::IndexState::kServing)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_THAT(Summary(*served.client, 0).reason, HasSubstr("section l0"));
+}
+
 }  // namespace
 }  // namespace hmann::server
