@@ -125,20 +125,6 @@ TEST_P(FloodTest, OneAddressHasSoManyConnectionsAndNoMore) {
   Connected(server.address(), CaFile());
 }
 
-/// The text of a page of `hmann serve --http`.
-std::string Page(const std::string& address, const std::string& path) {
-  const sockaddr_in to = LoopbackAddress(address);
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-  const std::string request = absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n");
-  EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
-  std::string page(1 << 20, '\0');
-  page.resize(static_cast<std::size_t>(
-      std::max<ssize_t>(0, recv(fd, page.data(), page.size(), MSG_WAITALL))));
-  close(fd);
-  return page;
-}
-
 int Accepted(const ServerProgram& server) {
   const std::string page = Page(server.http(), "/metrics"),
                     name = "\nhmann_connections_accepted_total ";

@@ -294,5 +294,34 @@ TEST_F(SecurityTest, WhatCannotBeMeantIsRefusedAtOnce) {
   EXPECT_THAT(std::string(connected.status().message()), Not(HasSubstr("a-token")));
 }
 
+TEST_F(SecurityTest, TheEndOfTheCertificateIsShown) {
+  const Signed made = Sign("shown", "ours");
+  std::vector<std::string> flags = Tls(made);
+  flags.insert(flags.end(), {"--http", "127.0.0.1:0"});
+  ServerProgram server(Index(), flags);
+  const Outcome end = RunProgram({"/bin/sh", "-c",
+                                  absl::StrCat("date +%s -d \"$(openssl x509 -noout -enddate -in ",
+                                               made.certificate, " | cut -d= -f2)\"")});
+  ASSERT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_THAT(Page(server.http(), "/metrics"),
+              HasSubstr(absl::StrCat("\nhmann_certificate_expires_seconds ", end.out)));
+}
+
+TEST_F(SecurityTest, ADebugLogHasTheLinesOfGrpcAndNoToken) {
+  const std::string file = *folder_ / "tokens_of_debug", token = *folder_ / "token";
+  WriteFile(file, absl::StrCat(HashOf("a-secret-token"), " read\n"));
+  WriteFile(token, "a-secret-token");
+  std::vector<std::string> flags = Tls(Sign("debug", "ours"));
+  flags.insert(flags.end(), {"--tokens", file, "--log-level", "debug", "--drain", "50ms"});
+  ServerProgram server(Index(), flags);
+  EXPECT_EQ(FirstSearch(server.address(), {.ca_file = Authority("ours"), .token_file = token}),
+            absl::OkStatus());
+  EXPECT_FALSE(Search(server.address(), {}).ok()) << "plaintext";
+  server.program().Signal(SIGTERM);
+  const std::string log = server.program().Wait().err;
+  EXPECT_THAT(log, HasSubstr("grpc: Handshaking failed"));
+  EXPECT_THAT(log, Not(HasSubstr("a-secret-token")));
+}
+
 }  // namespace
 }  // namespace hmann

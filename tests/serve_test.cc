@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "hmann/client.h"
 #include "nlohmann/json.hpp"
 #include "tests/idle_connections.h"
@@ -195,6 +196,7 @@ TEST_F(ServeTest, SignalsThatDoNotStopLetItServe) {
   const Outcome ended = server.program().Wait();
   EXPECT_EQ(ended.exit_code, 0) << ended.signal;
   EXPECT_THAT(ended.err, HasSubstr("tokens: read again, not changed"));
+  EXPECT_THAT(ended.err, HasSubstr("index sample: tuned table: read again, not changed"));
   EXPECT_THAT(ended.err, HasSubstr("means nothing to this server"));
 }
 
@@ -376,6 +378,8 @@ TEST_F(ServeTest, IdleConnectionsBeyondTheLimitSilenceNobody) {
   const Outcome ended = server.program().Wait();
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.err, HasSubstr("connections refused: 256 descriptors may be open"));
+  const std::vector<std::string> lines = absl::StrSplit(ended.err, "connections refused");
+  EXPECT_LT(lines.size(), 100u) << "a line a second, of hundreds of connections";
 }
 
 TEST_F(ServeTest, NamesThatAreNotUtf8) {
@@ -415,12 +419,33 @@ TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
         "twice");
   fails(Hmann({"serve", "--index", named, "--listen", "nowhere"}), 2, "HOST:PORT");
   fails(Hmann({"serve", "--index", named, "--queue", "0"}), 2, "--queue");
+  fails(Hmann({"serve", "--index", named, "--listen", "unix:x", "--socket-mode", "9"}), 2,
+        "rights in octal");
   fails(Hmann({"serve", "--index", "sample"}), 2, "NAME=PATH");
   fails(Hmann({"serve"}), 2, "--index");
   WriteFile(*folder_ / "foreign.hmann", "this is no index");
   fails(Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "foreign.hmann"), "--listen",
                "127.0.0.1:0"}),
         1, "foreign.hmann");
+}
+
+TEST_F(ServeTest, LinesThatAreNotReadAreDroppedAndCounted) {
+  int log[2];
+  ASSERT_EQ(pipe2(log, O_CLOEXEC), 0);
+  RunOptions options;
+  options.stderr_to = log[1];
+  ServerProgram server(Index(), {"--http", "127.0.0.1:0", "--drain", "50ms"}, HmannProgram(),
+                       options);
+  const auto page = [&] { return Page(server.http(), "/metrics"); };
+  const std::string none = "\nhmann_log_lines_dropped_total 0\n";
+  ASSERT_THAT(page(), HasSubstr(none));
+  do {
+    for (int i = 0; i < 1000; ++i) server.program().Signal(SIGUSR1);  // each is a line
+  } while (absl::StrContains(page(), none));
+  server.program().Signal(SIGTERM);
+  EXPECT_EQ(server.program().Wait().exit_code, 0);
+  close(log[0]);
+  close(log[1]);
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -15,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "hmann/client.h"
 #include "nlohmann/json.hpp"
+#include "tests/loopback.h"
 #include "tests/program.h"
 
 namespace hmann {
@@ -61,6 +65,20 @@ inline client::Client Connected(const std::string& address, const std::string& c
   EXPECT_TRUE(client.ok()) << client.status();
   EXPECT_TRUE(client->WaitReady("sample", {.deadline = std::chrono::seconds(60)}).ok());
   return *std::move(client);
+}
+
+/// The text of a page of `hmann serve --http`.
+inline std::string Page(const std::string& address, const std::string& path) {
+  const sockaddr_in to = LoopbackAddress(address);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+  const std::string request = absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  std::string page(1 << 20, '\0');
+  page.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(0, recv(fd, page.data(), page.size(), MSG_WAITALL))));
+  close(fd);
+  return page;
 }
 
 /// Creates a self-signed certificate for 127.0.0.1: cert.pem and key.pem in `folder`.
