@@ -96,12 +96,12 @@ class Sender {
         options_.stream ? clients_.size()
                         : static_cast<std::size_t>(std::clamp(2 * under_way, 4.0, kMostThreads));
     std::vector<Ends> ends(threads);
-    std::vector<std::thread> pool;
+    std::vector<std::jthread> pool;
     start_ = Clock::now();
     for (std::size_t t = 0; t < threads; ++t)
       pool.emplace_back(
           [&, t] { options_.stream ? Stream(t, arrivals, &ends[t]) : Call(arrivals, &ends[t]); });
-    for (std::thread& thread : pool) thread.join();
+    pool.clear();  // joins them
     *seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     Ends all;
     for (const Ends& of_thread : ends) {

@@ -239,6 +239,7 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   HMANN_RETURN_IF_ERROR(MakeCodes(sq_bits, *fast, progress));
   // Helpers copy from addressable memory; a device transfers by itself.
   if (placed_.l0 == nullptr || options.helper_threads <= 0) return absl::OkStatus();
+  HMANN_RETURN_IF_ERROR(CheckThreads(options.helper_threads));
   helpers_ = std::make_unique<MigrationHelpers>(options.helper_threads, placed_.emulated);
   placed_.helpers = helpers_.get();
   return absl::OkStatus();
@@ -336,7 +337,7 @@ void IndexImpl::Warm(bool requested) const {
       parts.push_back(left.first(std::min(kWarmedAtOnce, left.size())));
   }
   if (!requested && all > UsableMemoryBytes()) return;
-  ThreadPool pool(UsableCores(), ThreadPool::Kind::kOwn);
+  ThreadPool pool(UsableCores());
   pool.ParallelFor(parts.size(), 1,
                    [&](std::size_t begin, std::size_t, int) { ReadPages(parts[begin]); });
 }

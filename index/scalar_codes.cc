@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<ScalarCodes>> MakeScalarCodes(const PlacedIndex& 
   const std::size_t stride = (quantizer.code_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   progress.Start("scalar codes", n, "vectors");
   HMANN_ASSIGN_OR_RETURN(Region region, tier.Make(n * stride, [&](std::byte* codes) {
-    ThreadPool pool(UsableCores(), ThreadPool::Kind::kOwn);
+    ThreadPool pool(UsableCores());
     pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
       ScalarQuantizer::Scratch scratch;
       for (std::size_t i = begin; i < end; ++i)

@@ -17,6 +17,7 @@
 #include "index/base/cpu.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
 #include "server/connections/acceptor.h"
 #include "server/connections/connection_guard.h"
 #include "server/connections/grpc_bounds.h"
@@ -84,7 +85,10 @@ ServerOptions Resolve(ServerOptions options) {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   HMANN_RETURN_IF_ERROR(options.Validate());
   RouteLibraryLogs();
-  std::unique_ptr<Server> server(new Server(Resolve(options)));
+  const ServerOptions resolved = Resolve(options);
+  // Two for each that searches, and those of gRPC, of the connections and of the pages.
+  HMANN_RETURN_IF_ERROR(CheckThreads(2 * resolved.threads + 16));
+  std::unique_ptr<Server> server(new Server(resolved));
   HMANN_RETURN_IF_ERROR(server->ListenHttp());
   HMANN_RETURN_IF_ERROR(server->Listen());
   server->loader_ = std::thread([raw = server.get()] { raw->Load(); });

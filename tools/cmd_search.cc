@@ -73,10 +73,10 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
     outcome[thread].Note(thread, status);
   };
   const auto start = Clock::now();
-  std::vector<std::thread> others;
+  std::vector<std::jthread> others;
   for (std::uint64_t thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
   work(0);
-  for (std::thread& thread : others) thread.join();
+  others.clear();  // joins them
   run->seconds = SecondsSince(start);
   FirstError first;
   for (const FirstError& error : outcome) first.Note(error.item, error.status);

@@ -103,10 +103,10 @@ absl::Status RunQueries(std::uint64_t count, const AnswerOne& answer_one, QueryR
     }
   };
   const auto start = Clock::now();
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int thread = 1; thread < run->threads; ++thread) threads.emplace_back(work, thread);
   work(0);
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // joins them
   run->seconds = SecondsSince(start);
   return first.Named(run->batch == 1 ? "query " : "queries from ");
 }

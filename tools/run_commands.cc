@@ -6,10 +6,12 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "index/base/errors.h"
 #include "tools/failed_read.h"
 
 namespace hmann::tools {
@@ -93,6 +95,9 @@ int RunCommands(std::span<const Command> commands, int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN);
     NameFailedReads();
     return ParseAndRun(commands, argc, argv);
+  } catch (const std::system_error& error) {
+    std::cerr << "hmann: " << std::string(ThreadRefused(error).message()) << '\n';
+    return 1;
   } catch (const std::exception& error) {  // from libraries; our code throws nothing
     std::cerr << "hmann: " << error.what() << '\n';
     return 1;

@@ -26,7 +26,7 @@ void AddRows(std::uint64_t n, int threads, Add add) {
   add(0);
   std::atomic<std::uint64_t> next{1};
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(threads));
-  std::vector<std::thread> pool;
+  std::vector<std::jthread> pool;
   for (std::exception_ptr& error : errors) {
     pool.emplace_back([&] {
       try {
@@ -36,7 +36,7 @@ void AddRows(std::uint64_t n, int threads, Add add) {
       }
     });
   }
-  for (std::thread& thread : pool) thread.join();
+  pool.clear();  // joins them
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }

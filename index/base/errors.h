@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -46,5 +47,11 @@ struct FirstError {
     return {status.code(), absl::StrCat(words, item, ": ", status.message())};
   }
 };
+
+/// For a thread that the system refuses.
+inline constexpr char kAllowThreads[] = "allow more threads (ulimit -u, pids.max of the cgroup)";
+inline absl::Status ThreadRefused(const std::system_error& error) {
+  return ResourceExhausted("a thread could not start: ", error.what(), ": ", kAllowThreads);
+}
 
 }  // namespace hmann

@@ -4,17 +4,21 @@
 #include <omp.h>
 #endif
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <csignal>
+#include <latch>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "index/base/errors.h"
 
 namespace hmann {
 namespace {
-
-#if defined(_OPENMP)
-constexpr bool kHasOpenMp = true;
-#else
-constexpr bool kHasOpenMp = false;
-#endif
 
 constexpr auto kSpinTime = std::chrono::microseconds(20);
 
@@ -27,91 +31,148 @@ inline void Pause() {
 #endif
 }
 
-/// Spins on `done` for kSpinTime; returns whether it became true.
-template <typename Done>
-bool SpinUntil(Done done) {
+/// Returns the value that `value` has when it is no longer `old`. Spins for kSpinTime,
+/// then sleeps.
+int AwaitChange(const std::atomic<int>& value, int old) {
   const auto until = std::chrono::steady_clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 64; ++i) {
-      if (done()) return true;
+      if (const int now = value.load(std::memory_order_acquire); now != old) return now;
       Pause();
     }
   } while (std::chrono::steady_clock::now() < until);
-  return done();
+  value.wait(old, std::memory_order_acquire);
+  return value.load(std::memory_order_acquire);
+}
+
+/// How many more threads the system allows, up to `wanted`. OpenMP ends the process when
+/// one of its threads cannot start.
+int StartableThreads(int wanted) {
+  std::vector<std::atomic<pid_t>> ids(static_cast<std::size_t>(wanted));
+  std::vector<std::thread> started;
+  std::latch counted(1);
+  try {
+    for (std::atomic<pid_t>& id : ids) {
+      started.emplace_back([&id, &counted] {
+        id = ::gettid();
+        counted.wait();
+      });
+    }
+  } catch (const std::system_error&) {
+  }
+  counted.count_down();
+  for (std::size_t i = 0; i < started.size(); ++i) {
+    started[i].join();
+    // The kernel counts a thread for a little longer.
+    while (::tgkill(::getpid(), ids[i], 0) == 0) std::this_thread::yield();
+  }
+  return static_cast<int>(started.size());
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, Kind kind)
-    : threads_(std::max(threads, 1)), kind_(kHasOpenMp ? kind : Kind::kOwn) {
-  if (kind_ == Kind::kOpenMp) return;
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
+absl::Status CheckThreads(int wanted) {
+  const int startable = StartableThreads(wanted);
+  return startable == wanted ? absl::OkStatus()
+                             : ResourceExhausted(wanted, " threads needed, ", startable,
+                                                 " can start: ", kAllowThreads);
+}
+
+/// Threads that help a caller. A worker that is late finds the loop closed.
+struct ThreadPool::Team {
+  static constexpr int kClosed = 1 << 30;
+
+  explicit Team(int wanted);
+  ~Team();
+
+  void Work(int thread);
+  void TakeChunks(int thread);
+  void Run(std::size_t n, std::size_t chunk,
+           const std::function<void(std::size_t, std::size_t, int)>& body);
+
+  const pid_t process = ::getpid();  ///< a child by fork has none of the threads
+  const int workers;
+  std::atomic<int> loops{0};         ///< so far, and the end of the team
+  std::atomic<int> inside{kClosed};  ///< workers in the loop; from kClosed on, none may join
+  std::atomic<bool> stop{false};
+
+  // The current loop.
+  const std::function<void(std::size_t, std::size_t, int)>* body = nullptr;
+  std::size_t n = 0;
+  std::size_t chunk = 1;
+  std::atomic<std::size_t> next{0};
+
+  std::vector<std::thread> threads;
+};
+
+ThreadPool::Team::Team(int wanted) : workers(StartableThreads(wanted)) {
+#if defined(_OPENMP)
+  if (workers == 0) return;
+  threads.emplace_back([this] {
+#pragma omp parallel num_threads(workers)
+    Work(1 + omp_get_thread_num());
+  });
+#else
+  for (int i = 1; i <= workers; ++i) threads.emplace_back([this, i] { Work(i); });
+#endif
+}
+
+ThreadPool::Team::~Team() {
+  stop = true;
+  ++loops;
+  loops.notify_all();
+  for (std::thread& thread : threads) process == ::getpid() ? thread.join() : thread.detach();
+}
+
+void ThreadPool::Team::TakeChunks(int thread) {
+  for (;;) {
+    const std::size_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+    if (begin >= n) return;
+    (*body)(begin, std::min(n, begin + chunk), thread);
+  }
+}
+
+void ThreadPool::Team::Work(int thread) {
+  for (int seen = 0; !stop; seen = AwaitChange(loops, seen)) {
+    int now = inside.load();
+    while (now < kClosed && !inside.compare_exchange_weak(now, now + 1)) {
+    }
+    if (now >= kClosed) continue;
+    TakeChunks(thread);
+    if (--inside == kClosed) inside.notify_one();
+  }
+}
+
+void ThreadPool::Team::Run(std::size_t n, std::size_t chunk,
+                           const std::function<void(std::size_t, std::size_t, int)>& body) {
+  this->body = &body;
+  this->n = n;
+  this->chunk = chunk;
+  next.store(0, std::memory_order_relaxed);
+  inside = 0;
+  ++loops;
+  loops.notify_all();
+  TakeChunks(0);
+  for (int now = inside += kClosed; now != kClosed;) now = AwaitChange(inside, now);
+}
+
+thread_local std::unique_ptr<ThreadPool::Team> ThreadPool::idle_;
+
+ThreadPool::ThreadPool(int threads) : threads_(std::max(threads, 1)) {
+  if (threads_ == 1) return;
+  team_ = std::move(idle_);
+  if (team_ == nullptr || team_->process != ::getpid() || team_->workers != threads_ - 1)
+    team_ = std::make_unique<Team>(threads_ - 1);
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-    epoch_.fetch_add(1, std::memory_order_release);
-  }
-  wake_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
-}
-
-void ThreadPool::TakeChunks(int thread) {
-  for (;;) {
-    const std::size_t begin = next_.fetch_add(chunk_, std::memory_order_relaxed);
-    if (begin >= n_) return;
-    (*body_)(begin, std::min(n_, begin + chunk_), thread);
-  }
-}
-
-void ThreadPool::Work(int thread) {
-  std::uint64_t seen = 0;
-  for (;;) {
-    const auto changed = [&] { return epoch_.load(std::memory_order_acquire) != seen; };
-    if (!SpinUntil(changed)) {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, changed);
-    }
-    seen = epoch_.load(std::memory_order_acquire);
-    if (stop_) return;
-    TakeChunks(thread);
-    running_.fetch_sub(1, std::memory_order_release);
-  }
+  if (team_ != nullptr) idle_ = std::move(team_);
 }
 
 void ThreadPool::ParallelFor(std::size_t n, std::size_t chunk,
                              const std::function<void(std::size_t, std::size_t, int)>& body) {
-  if (threads_ == 1 || n <= chunk) {
-    for (std::size_t begin = 0; begin < n; begin += chunk)
-      body(begin, std::min(n, begin + chunk), 0);
-    return;
-  }
-#if defined(_OPENMP)
-  if (kind_ == Kind::kOpenMp) {
-    const std::size_t chunks = (n + chunk - 1) / chunk;
-#pragma omp parallel for num_threads(threads_) schedule(dynamic)
-    for (std::size_t i = 0; i < chunks; ++i)
-      body(i * chunk, std::min(n, (i + 1) * chunk), omp_get_thread_num());
-    return;
-  }
-#endif
-  body_ = &body;
-  n_ = n;
-  chunk_ = chunk;
-  next_.store(0, std::memory_order_relaxed);
-  running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  {
-    std::lock_guard lock(mutex_);
-    epoch_.fetch_add(1, std::memory_order_release);
-  }
-  wake_.notify_all();
-  TakeChunks(0);
-  while (running_.load(std::memory_order_acquire) != 0) {
-    if (!SpinUntil([this] { return running_.load(std::memory_order_acquire) == 0; }))
-      std::this_thread::yield();
-  }
+  if (team_ != nullptr && team_->workers > 0 && n > chunk) return team_->Run(n, chunk, body);
+  for (std::size_t begin = 0; begin < n; begin += chunk) body(begin, std::min(n, begin + chunk), 0);
 }
 
 }  // namespace hmann

@@ -1,31 +1,33 @@
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <memory>
+
+#include "absl/status/status.h"
 
 namespace hmann {
+
+/// RESOURCE_EXHAUSTED unless the system allows `wanted` more threads.
+absl::Status CheckThreads(int wanted);
 
 /// A fixed number of threads for data-parallel loops. One loop runs at a time; loops do
 /// not nest.
 ///
+/// The threads are OpenMP's; those of a sanitizer's build, which cannot see into OpenMP,
+/// are the library's. One parallel region lasts as long as they do, and its threads wait
+/// here: they spin for a few microseconds, then sleep. OpenMP's own barriers spin for
+/// milliseconds, which other work on the same cores turns into seconds, and only an
+/// environment variable, read before main, changes that. A loop never waits for a thread
+/// that has not begun to work on it. A thread's next pool of the same size takes over the
+/// threads of its last one.
+///
 /// Thread safety: ParallelFor may be called from any thread, one call at a time.
 class ThreadPool {
  public:
-  /// Which threads run the loops. A build uses OpenMP's threads. The pool's own threads
-  /// run the parts of one query. Idle ones spin for a few microseconds before they sleep,
-  /// so that a part does not pay for a wake-up. No environment variable changes how they
-  /// wait. Without OpenMP, which sanitizers require, all threads are the pool's own.
-  enum class Kind { kOpenMp, kOwn };
-
   /// `threads` includes the caller, who takes part in every loop: ThreadPool(1) starts no
-  /// thread.
-  explicit ThreadPool(int threads, Kind kind = Kind::kOpenMp);
+  /// thread. Where the system refuses some of them, loops run on the others.
+  explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -39,25 +41,11 @@ class ThreadPool {
                    const std::function<void(std::size_t, std::size_t, int)>& body);
 
  private:
-  void Work(int thread);
-  void TakeChunks(int thread);
+  struct Team;
 
   const int threads_;
-  const Kind kind_;
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::atomic<std::uint64_t> epoch_{0};
-  std::atomic<int> running_{0};
-  std::atomic<bool> stop_{false};
-
-  // State of the current epoch's loop.
-  const std::function<void(std::size_t, std::size_t, int)>* body_ = nullptr;
-  std::size_t n_ = 0;
-  std::size_t chunk_ = 1;
-  std::atomic<std::size_t> next_{0};
-
-  std::vector<std::thread> workers_;
+  std::unique_ptr<Team> team_;                      ///< nullptr: the caller is alone
+  static thread_local std::unique_ptr<Team> idle_;  ///< of the last pool that ended here
 };
 
 }  // namespace hmann

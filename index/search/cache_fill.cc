@@ -43,7 +43,7 @@ absl::Status FillByDegree(const PlacedIndex& index, std::span<const std::byte> l
   const RecordLayout& records = index.records;
   const NodeId n = index.layers.n();
   std::vector<std::uint32_t> uses(Units(index), 0);
-  ThreadPool pool(UsableCores(), ThreadPool::Kind::kOwn);
+  ThreadPool pool(UsableCores());
   progress.Start("count links for the cache", n, "nodes");
   pool.ParallelFor(n, kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
     for (auto node = static_cast<NodeId>(begin); node < end; ++node) {

@@ -67,7 +67,7 @@ absl::Status MemoryExecutor::RunParts(Slot<Access>& slot, State<Access>& state,
   while (state.helpers.size() < parts.size())
     state.helpers.push_back(std::make_unique<Helper<Access>>(index_));
   if (threads_ == nullptr || threads_->threads() < static_cast<int>(parts.size())) {
-    threads_ = std::make_unique<ThreadPool>(static_cast<int>(parts.size()), ThreadPool::Kind::kOwn);
+    threads_ = std::make_unique<ThreadPool>(static_cast<int>(parts.size()));
   }
   const auto run_part = [&](std::size_t i) {
     Helper<Access>& helper = *state.helpers[i];

@@ -22,7 +22,7 @@ void Translate(std::exception_ptr thrown) {
     } catch (const std::bad_alloc&) {
       Raise(ResourceExhausted("out of memory"));
     } catch (const std::system_error& error) {
-      Raise(ResourceExhausted(error.what()));
+      Raise(ThreadRefused(error));
     } catch (const py::error_already_set&) {
       throw;
     } catch (const py::builtin_exception&) {
