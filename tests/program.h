@@ -21,9 +21,10 @@ struct Outcome {
 
 struct RunOptions {
   std::optional<std::uint64_t>
-      most_file_bytes;    ///< RLIMIT_FSIZE: a write beyond it fails as on a full disk
-  std::string stdout_to;  ///< a file instead of Outcome::out
-  int stderr_to = -1;     ///< a descriptor instead of Outcome::err
+      most_file_bytes;      ///< RLIMIT_FSIZE: a write beyond it fails as on a full disk
+  bool no_threads = false;  ///< the system refuses each, as at the limit of a container
+  std::string stdout_to;    ///< a file instead of Outcome::out
+  int stderr_to = -1;       ///< a descriptor instead of Outcome::err
   std::vector<std::pair<std::string, std::string>> environment;  ///< in addition to the test's own
 };
 

@@ -96,6 +96,39 @@ TEST(Usage, WrongUsageIsExitCodeTwo) {
   EXPECT_FALSE(std::filesystem::exists("never.hmann"));
 }
 
+TEST(Usage, WithoutThreadsItWorksOrSaysWhatToDo) {
+  const TestFolder folder("threads");
+  const std::string index = folder / "a.hmann";
+  ASSERT_EQ(Hmann({"build", "--base", kBase, "--out", index, "--no-calibrate"}).exit_code, 0);
+  const auto run = [](std::vector<std::string> command) {
+    command.insert(command.begin(), HmannProgram());
+    RunOptions options;
+    options.no_threads = true;
+    return RunProgram(command, options);
+  };
+  const Outcome version = run({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, HasSubstr("hmann 0."));
+  EXPECT_THAT(version.err, IsEmpty());
+
+  EXPECT_EQ(run({"verify", index}).exit_code, 0);
+  EXPECT_EQ(run({"search", index, "--queries", kQueries}).exit_code, 0);
+  const Outcome truth = run({"data", "groundtruth", "--base", kBase, "--queries", kQueries,
+                             "--threads", "3", "--out", folder / "a.gt"});
+  EXPECT_EQ(truth.exit_code, 0) << truth.err;
+  EXPECT_EQ(ReadFile(folder / "a.gt"), ReadFile("datasets/sample/query.gt100"));
+
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"search", index, "--queries", kQueries, "--threads", "3"},
+           {"search", index, "--queries", kQueries, "--prefetch", "helper", "--helpers", "2"},
+           {"build", "--base", kBase, "--out", folder / "b.hmann"},
+           {"serve", "--index", "a=" + index, "--listen", "127.0.0.1:0"}}) {
+    const Outcome refused = run(command);
+    EXPECT_EQ(refused.exit_code, 1) << command[0] << ": " << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(": allow more threads (ulimit -u, pids.max"));
+  }
+}
+
 TEST(Usage, CompletionIsBashThatCompletes) {
   const TestFolder folder("completion");
   const Outcome script = Hmann({"completion", "bash"});

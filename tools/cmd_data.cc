@@ -178,7 +178,7 @@ void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   AddParsed(app, "--metric", ParseMetric, &flags->metric, "l2 (default), ip or cosine");
   app.add_option("--k", flags->exact.k, "neighbors per query");
   app.add_option("--rows", flags->rows, "use only the first rows of the base");
-  app.add_option("--threads", flags->exact.threads, "threads (0: all)");
+  app.add_option("--threads", flags->exact.threads, "threads (0: all usable cores)");
   app.add_option("--out", flags->out,
                  "file to write: .gt (with distances), .ibin or .ivecs (without)")
       ->required();
