@@ -2,11 +2,13 @@
 /// are stored in the engine's structs. Those structs define the only defaults.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/python/core/convert.h"
 #include "hmann/build.h"
 #include "hmann/hmann.h"
@@ -47,13 +49,13 @@ void Fill(const OptionTable<Options>& table, const py::dict& given, Options* opt
   for (const auto& [key, value] : given) {
     if (value.is_none()) continue;
     const auto name = ToText("option", key);
-    const Option<Options>* found = nullptr;
-    std::string names;
-    for (const Option<Options>& option : table) {
-      if (option.name == name) found = &option;
-      absl::StrAppend(&names, names.empty() ? "" : ", ", option.name);
+    const auto found = std::find_if(table.begin(), table.end(),
+                                    [&name](const auto& option) { return option.name == name; });
+    if (found == table.end()) {
+      const auto add = [](std::string* to, const auto& option) { *to += option.name; };
+      RaiseType(
+          absl::StrCat(name, ": no such option; there are ", absl::StrJoin(table, ", ", add)));
     }
-    if (found == nullptr) RaiseType(absl::StrCat(name, ": no such option; there are ", names));
     found->set(*options, name, value);
   }
 }

@@ -59,6 +59,14 @@ py::array_t<T> Room(std::uint64_t n, std::uint32_t k, bool single) {
                 absl::StrCat("answers to ", n, " queries with ", k, " neighbors"));
 }
 
+SearchParams ToParams(py::handle k, const py::dict& given) {
+  SearchParams params;
+  params.k =
+      static_cast<std::uint32_t>(ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max()));
+  Fill(SearchTable(), given, &params);
+  return params;
+}
+
 py::dict DictOf(const ResolvedParams& params) {
   py::dict dict = ToPython(ToJson(params));
   dict["k"] = params.k;
@@ -88,7 +96,7 @@ void WatchForks() {
 OpenedIndex::OpenedIndex(py::handle path, const py::dict& options)
     : path_(ToPath("path", path)), forks_(forks) {
   Fill(OpenTable(), options, &options_);
-  Open();
+  index_ = Open();
 }
 
 OpenedIndex::~OpenedIndex() { Close(); }
@@ -108,15 +116,22 @@ void OpenedIndex::Close() {
   index_ = nullptr;
 }
 
-void OpenedIndex::Open() {
+std::shared_ptr<const Index> OpenedIndex::Open() const {
   absl::StatusOr<std::shared_ptr<const Index>> index = absl::UnknownError("not opened");
   {
     const WithoutGil without_gil;
     index = Index::Open(path_, options_);
   }
-  index_ = Value(std::move(index));
+  return Value(std::move(index));
+}
+
+void OpenedIndex::OpenAgain() {
+  if (closed()) return;
+  std::shared_ptr<const Index> index = Open();
+  if (closed()) return;
   idle_.clear();
   resolved_.reset();
+  index_ = std::move(index);
 }
 
 const std::shared_ptr<const Index>& OpenedIndex::Opened() const {
@@ -128,46 +143,35 @@ const std::shared_ptr<const Index>& OpenedIndex::Opened() const {
   return index_;
 }
 
-std::vector<std::unique_ptr<Searcher>> OpenedIndex::Borrow(std::size_t count) {
+std::vector<std::unique_ptr<Searcher>> OpenedIndex::Borrow(
+    const std::shared_ptr<const Index>& index, std::size_t count) {
   std::vector<std::unique_ptr<Searcher>> searchers;
   searchers.reserve(count);
-  for (; searchers.size() < count && !idle_.empty(); idle_.pop_back())
+  for (; index == index_ && searchers.size() < count && !idle_.empty(); idle_.pop_back())
     searchers.push_back(std::move(idle_.back()));
-  while (searchers.size() < count) searchers.push_back(std::make_unique<Searcher>(index_));
+  while (searchers.size() < count) searchers.push_back(std::make_unique<Searcher>(index));
   return searchers;
 }
 
-void OpenedIndex::Return(std::vector<std::unique_ptr<Searcher>> searchers) {
+void OpenedIndex::Return(const std::shared_ptr<const Index>& index,
+                         std::vector<std::unique_ptr<Searcher>> searchers) {
+  if (index != index_) return;
   for (std::unique_ptr<Searcher>& searcher : searchers) idle_.push_back(std::move(searcher));
 }
 
-const ResolvedSearch& OpenedIndex::ResolveCached(py::handle k, const py::dict& params,
-                                                 const IndexMatches* filter) {
-  const std::shared_ptr<const Index>& index = Opened();
-  const std::int64_t wanted = ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max());
-  const auto same = [&] {
-    if (filter != nullptr || !resolved_.has_value() || wanted != asked_k_ ||
-        params.size() != asked_.size())
-      return false;
-    if (params.empty()) return true;
-    const int equal = PyObject_RichCompareBool(params.ptr(), asked_.ptr(), Py_EQ);
-    if (equal < 0) PyErr_Clear();
-    return equal == 1;
-  };
-  if (same()) return *resolved_;
-  SearchParams options;
-  options.k = static_cast<std::uint32_t>(wanted);
-  Fill(SearchTable(), params, &options);
-  if (filter != nullptr) options.matches = &filter->matches;
-  resolved_ = Value(index->Resolve(options));
-  budget_ = options.budget.value_or(std::chrono::nanoseconds(0));
-  asked_k_ = filter != nullptr ? -1 : wanted;  // a k that no call has
-  asked_ = py::reinterpret_steal<py::dict>(PyDict_Copy(params.ptr()));
+ResolvedSearch OpenedIndex::ResolveCached(const std::shared_ptr<const Index>& index,
+                                          const SearchParams& params) {
+  if (index != index_ || params.matches != nullptr) return Value(index->Resolve(params));
+  if (!resolved_.has_value() || asked_ != params) {
+    resolved_ = Value(index->Resolve(params));
+    asked_ = params;
+  }
   return *resolved_;
 }
 
 py::dict OpenedIndex::Resolve(py::handle k, const py::dict& params) {
-  const ResolvedSearch& resolved = ResolveCached(k, params);
+  const std::shared_ptr<const Index> index = Opened();
+  const ResolvedSearch resolved = ResolveCached(index, ToParams(k, params));
   py::dict dict;
   dict["params"] = DictOf(resolved.params);
   dict["predicted"] = PredictedOf(resolved);
@@ -177,12 +181,15 @@ py::dict OpenedIndex::Resolve(py::handle k, const py::dict& params) {
 py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threads,
                               py::handle in_flight, bool details, const IndexMatches* filter,
                               const py::dict& params) {
-  if (filter != nullptr && filter->index != Opened())
+  const std::shared_ptr<const Index> index = Opened();
+  if (filter != nullptr && filter->index != index)
     Raise(
         InvalidArgument("filter: it was made for another index, or before it was "
                         "opened anew: make it by matching"));
-  const ResolvedSearch resolved = ResolveCached(k, params, filter);
-  const std::shared_ptr<const Index> index = index_;
+  SearchParams asked = ToParams(k, params);
+  if (filter != nullptr) asked.matches = &filter->matches;
+  const ResolvedSearch resolved = ResolveCached(index, asked);
+  const auto budget = asked.budget.value_or(std::chrono::nanoseconds(0));
   Rows rows = ToRows("queries", queries, true);
   const IndexInfo& info = index->info();
   if (rows.dtype == DType::kF16 && info.dtype == DType::kF16)
@@ -199,25 +206,25 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
               .n = rows.n,
               .single = rows.single,
               .params = resolved.params,
-              .budget = budget_,
+              .budget = budget,
               .on_device = index->on_block_tier(),
               .counts = details,
               .labels = labels.mutable_data(),
               .distances = distances.mutable_data()};
   batch.in_flight =
-      Or("in_flight", in_flight, kMostInFlight, budget_.count() > 0 ? 1 : resolved.in_flight);
+      Or("in_flight", in_flight, kMostInFlight, budget.count() > 0 ? 1 : resolved.in_flight);
   const std::uint64_t enough = (rows.n + kQueriesPerThread - 1) / kQueriesPerThread;
   const std::uint32_t requested = Or("threads", threads, 1024, Cores());
   auto searchers =
-      Borrow(std::clamp<std::uint64_t>(threads.is_none() ? enough : rows.n, 1, requested));
+      Borrow(index, std::clamp<std::uint64_t>(threads.is_none() ? enough : rows.n, 1, requested));
   BatchOutcome outcome;
   try {
     outcome = RunBatch(batch, searchers);
   } catch (...) {
-    if (index == index_) Return(std::move(searchers));
+    Return(index, std::move(searchers));
     throw;
   }
-  if (index == index_) Return(std::move(searchers));
+  Return(index, std::move(searchers));
   Check(outcome.status);
   if (!details) return py::make_tuple(std::move(labels), std::move(distances), py::none());
   py::dict reported;
@@ -260,7 +267,7 @@ py::array OpenedIndex::Get(py::handle labels) {
   py::array vectors = RoomOf(NumpyType(index->info().dtype), std::move(shape), "vectors");
   const std::span<const std::uint64_t> of(reinterpret_cast<const std::uint64_t*>(wanted.data()),
                                           count);
-  auto searchers = Borrow(1);
+  auto searchers = Borrow(index, 1);
   absl::Status status;
   const auto get = [&, to = vectors.mutable_data()](const std::atomic<bool>* cancelled) {
     SearchLimits limits;
@@ -274,12 +281,15 @@ py::array OpenedIndex::Get(py::handle labels) {
   } else {
     RunWatched(py::bool_(false), [&](const Watched& watched) { get(watched.cancelled); });
   }
-  if (index == index_) Return(std::move(searchers));
+  Return(index, std::move(searchers));
   Check(status);
   return vectors;
 }
 
-py::dict OpenedIndex::Info() const { return InfoOf(path_, info()); }
+py::dict OpenedIndex::Info() const {
+  const std::shared_ptr<const Index> index = Opened();
+  return InfoOf(path_, index->info());
+}
 
 py::list OpenedIndex::Placements() const { return ToPython(ToJson(Opened()->Placements())); }
 
@@ -317,7 +327,7 @@ py::tuple OpenedIndex::Tune(py::handle k, py::handle recall, py::handle latency,
   py::list tuned;
   for (const TunedForK& of_k : report.of_k) tuned.append(ToPython(ToJson(of_k)));
   // Open reads the tuned table, so the index is opened again.
-  if (!closed()) Open();
+  OpenAgain();
   return py::make_tuple(tuned, ToPython(report.warnings));
 }
 
@@ -328,7 +338,7 @@ py::object OpenedIndex::Promote(py::handle out, const py::dict& given, const py:
   call.build.out = out.is_none() ? path_ : ToPath("out", out);
   Fill(PromoteTable(), given, &call);
   py::object report = BuildWatched(&call, progress);
-  if (out.is_none() && !closed()) Open();
+  if (out.is_none()) OpenAgain();
   return report;
 }
 

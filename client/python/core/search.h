@@ -3,7 +3,6 @@
 
 #include <pybind11/pybind11.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,8 +24,10 @@ struct IndexMatches {
   Matches matches;
 };
 
-/// An open index with its idle searchers. The GIL guards all members: searches borrow
-/// what they need before they release it.
+/// An open index with its idle searchers. The GIL guards all members. Converting an
+/// argument or allocating an array may run Python code, which may release the GIL, and
+/// then other calls change the members. So a call keeps its own copy of the index and of
+/// its parameters.
 class OpenedIndex {
  public:
   /// `options`: rows of OpenTable().
@@ -68,23 +69,25 @@ class OpenedIndex {
   /// Raises FailedPreconditionError if the index is closed or was opened before a fork:
   /// its threads and its device queue belong to the parent.
   const std::shared_ptr<const Index>& Opened() const;
-  void Open();
-  const ResolvedSearch& ResolveCached(py::handle k, const py::dict& params,
-                                      const IndexMatches* filter = nullptr);
-  std::vector<std::unique_ptr<Searcher>> Borrow(std::size_t count);
-  void Return(std::vector<std::unique_ptr<Searcher>> searchers);
+  std::shared_ptr<const Index> Open() const;
+  /// Opens the index again, unless it is closed meanwhile.
+  void OpenAgain();
+  ResolvedSearch ResolveCached(const std::shared_ptr<const Index>& index,
+                               const SearchParams& params);
+  std::vector<std::unique_ptr<Searcher>> Borrow(const std::shared_ptr<const Index>& index,
+                                                std::size_t count);
+  void Return(const std::shared_ptr<const Index>& index,
+              std::vector<std::unique_ptr<Searcher>> searchers);
 
   std::string path_;
   OpenOptions options_;
   std::shared_ptr<const Index> index_;
-  std::vector<std::unique_ptr<Searcher>> idle_;
-  std::uint64_t forks_ = 0;  ///< number of forks before it was opened
+  std::vector<std::unique_ptr<Searcher>> idle_;  ///< of index_
+  std::uint64_t forks_ = 0;                      ///< number of forks before it was opened
 
-  /// The result of the last resolution: most searches repeat the previous parameters.
-  py::dict asked_;
-  std::int64_t asked_k_ = 0;
+  /// The last resolution without a filter: most searches repeat the previous parameters.
+  SearchParams asked_;
   std::optional<ResolvedSearch> resolved_;
-  std::chrono::nanoseconds budget_{0};
 };
 
 }  // namespace hmann::python

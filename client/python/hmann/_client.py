@@ -51,13 +51,14 @@ class Connection:
 
         Raises FailedPreconditionError for a closed client and after a fork.
         """
-        if self._stub is None:
+        stub = self._stub  # another thread may close the client
+        if stub is None:
             raise errors.FailedPreconditionError("the client is closed")
         if self._pid != os.getpid():
             raise errors.FailedPreconditionError(
                 "the client was made before this process was forked: make one in the child"
             )
-        return functools.partial(getattr(self._stub, name), metadata=self._credentials.metadata)
+        return functools.partial(getattr(stub, name), metadata=self._credentials.metadata)
 
     def succeeded(self, response: Any) -> Any:
         """Returns the response of a call."""

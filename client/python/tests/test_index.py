@@ -1,5 +1,6 @@
 """Build, open, search, tune, plan, promote: what they give, beside the C++ program."""
 
+import functools
 import pathlib
 import unittest
 import warnings
@@ -252,6 +253,65 @@ class SearchTest(FolderCase):
         self.assertGreater(found.details["cut_short"], 0)
         short = found.labels == -1
         np.testing.assert_array_equal(short, np.isinf(found.distances))
+
+    def test_a_call_keeps_its_own_state_while_others_run(self):
+        # Converting an argument runs Python code. What other threads do then, these do.
+        class Meanwhile:
+            def __init__(self, value, other):
+                self.value, self.other = value, other
+
+            def __array__(self, *args, **kwargs):
+                self.other()
+                return self.value
+
+            def __index__(self):
+                self.other()
+                return self.value
+
+        expected = self.index.search(self.queries, 100, ef_l0=1900, details=True)
+        budget = {"ef_l0": 1900, "budget": 1e-9}
+        for name, act in (
+            ("a budget", lambda index: index.search(self.queries, 100, **budget)),
+            ("a filter", lambda index: index.search(self.queries, 5, filter=[1])),
+            ("resolve", lambda index: index.resolve(3, nprobe=7, mode="quantized")),
+            ("promote", lambda index: index.promote(progress=False, bits=2)),
+            ("close", lambda index: index.close()),
+        ):
+            for place in ("queries", "k", "ef_l0", "threads", "in_flight"):
+                with self.subTest(f"{name}, while {place} is converted"):
+                    copy = self.folder / "meanwhile.hmann"
+                    copy.write_bytes(self.path.read_bytes())
+                    index = hmann.open(copy)
+                    given = {"queries": self.queries, "k": 100, "ef_l0": 1900}
+                    given |= {"threads": 2, "in_flight": 1}
+                    given[place] = Meanwhile(given[place], lambda: act(index))
+                    found = index.search(details=True, **given)
+                    self.assert_same(found, expected)
+                    self.assertEqual(found.details["cut_short"], 0)
+                    self.assertEqual(found.details["params"], expected.details["params"])
+                    self.assertEqual(index.closed, name == "close")
+
+        index = hmann.open(self.path)
+        array = Meanwhile(np.arange(5), index.close)
+        np.testing.assert_array_equal(index.get(array), self.base[:5])
+        index = hmann.open(self.path)
+        params = index.resolve(Meanwhile(100, index.close), ef_l0=1900)["params"]
+        self.assertEqual(params, expected.details["params"])
+
+    def test_an_equal_option_of_another_type_is_no_repetition(self):
+        for one, name in ((1, "beam_width"), (16, "ef_l0"), (1, "query_threads")):
+            for call in (functools.partial(self.index.search, self.queries), self.index.resolve):
+                call(**{name: one})
+                for equal in (complex(one), True)[: 1 + (one == 1)]:
+                    with self.subTest(f"{name}={equal!r}"):
+                        self.assert_raises(
+                            hmann.InvalidTypeError, f"{name}: expected", call, **{name: equal}
+                        )
+        # An object that changes is read again.
+        width = np.array(1)
+        self.index.resolve(beam_width=width)
+        width[()] = 3
+        self.assertEqual(self.index.resolve(beam_width=width)["params"]["beam_width"], 3)
 
     def test_signatures_come_of_the_tables(self):
         import inspect

@@ -84,6 +84,8 @@ struct SearchParams {
   /// that the index cannot serve: the quantized mode without codes, `epsilon` with inner
   /// products, helpers that it was opened without.
   absl::StatusOr<ResolvedParams> Resolve(const SearchContext& context) const;
+
+  bool operator==(const SearchParams&) const = default;
 };
 
 /// The curve of a calibration that applies to a search.
