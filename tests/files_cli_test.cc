@@ -45,11 +45,12 @@ std::vector<Writer> Writers() {
   return {
       {".hmann",
        [](const std::string& out) {
-         return Hmann({"build", "--base", kBase, "--rows", "300", "--out", out});
+         return Hmann({"build", "--base", kBase, "--rows", "300", "--no-calibrate", "--out", out});
        }},
       {".lifted",
        [](const std::string& out) {
-         return Hmann({"promote", SmallIndex(), "--promote", "0.1", "--out", out});
+         return Hmann(
+             {"promote", SmallIndex(), "--promote", "0.1", "--no-calibrate", "--out", out});
        }},
       {".jsonl",
        [](const std::string& out) {
@@ -148,7 +149,7 @@ TEST(FilesToWrite, PromoteAndTunedTableFollowTheLink) {
 TEST(FilesToWrite, StdoutAndWhatALinkInTheWayLeadsTo) {
   const TestFolder folder("others");
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"build", "--base", kBase, "--rows", "300", "--out", "-"},
+           {"build", "--base", kBase, "--rows", "300", "--no-calibrate", "--out", "-"},
            {"data", "convert", kQueries, "-"},
            {"data", "generate", "--n", "9", "--dim", "2", "--out", "-"},
            {"data", "groundtruth", "--base", kBase, "--queries", kQueries, "--out", "-"},
@@ -163,8 +164,9 @@ TEST(FilesToWrite, StdoutAndWhatALinkInTheWayLeadsTo) {
   // A work folder that is a link stays one.
   ASSERT_TRUE(fs::create_directory(folder / "work"));
   fs::create_symlink("work", folder / "scratch");
-  const Outcome ran = Hmann({"build", "--base", kBase, "--out", folder / "w.hmann",
-                             "--build-memory", "160MiB", "--work", folder / "scratch"});
+  const Outcome ran =
+      Hmann({"build", "--base", kBase, "--no-calibrate", "--out", folder / "w.hmann",
+             "--build-memory", "160MiB", "--work", folder / "scratch"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_TRUE(fs::is_symlink(folder / "scratch"));
   // A pipe is not waited for where a file is read, either.
@@ -180,9 +182,9 @@ TEST(OddNames, BuildWithinMemoryWithWorkersAndResumed) {
                     out = folder / absl::StrCat(kOdd, ".hmann"),
                     work = folder / absl::StrCat(kOdd, ".work");
   fs::copy_file(kBase, base);
-  const std::vector<std::string> build = {"build",  "--base", base,         "--out",
-                                          out,      "--work", work,         "--build-memory",
-                                          "400MiB", "--json", "--keep-work"};
+  const std::vector<std::string> build = {"build",  "--base", base,          "--out",
+                                          out,      "--work", work,          "--build-memory",
+                                          "400MiB", "--json", "--keep-work", "--no-calibrate"};
   std::vector<std::string> shared = build;
   shared.insert(shared.end(), {"--workers", "2"});
   Outcome ran = Hmann(shared);
@@ -203,7 +205,7 @@ TEST(OddNames, BuildWithinMemoryWithWorkersAndResumed) {
            {"data", "info", base, "--json"},
            {"plan", "--base", base, "--fast-memory", "64MiB", "--json"},
            {"search", out, "--queries", kQueries, "--json"},
-           {"promote", out, "--json"}}) {
+           {"promote", out, "--no-calibrate", "--json"}}) {
     ran = Hmann(command);
     EXPECT_EQ(ran.exit_code, 0) << command[0] << ran.err;
     EXPECT_TRUE(json::accept(ran.out)) << command[0] << ran.out;

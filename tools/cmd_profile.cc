@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "hmann/tune.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tune/probes.h"
@@ -62,6 +63,7 @@ void PrintProfile(const DeviceProfile& profile) {
 
 absl::Status Measure(ProfileFlags& flags) {
   flags.options.scratch = flags.out;
+  HMANN_RETURN_IF_ERROR(FileToWrite(flags.out).status());
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const DeviceProfile profile, MeasureProfile(flags.options, progress));
   HMANN_RETURN_IF_ERROR(WriteProfile(profile, flags.out));

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "hmann/hmann.h"
 #include "index/base/cpu.h"
-#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/python/core/gil.h"
 #include "client/python/core/watch.h"
 #include "index/base/errors.h"
@@ -24,11 +25,7 @@ namespace py = pybind11;
 /// A query with more work than this may take a second on a device. The thread that polls
 /// for signals then does not run it.
 constexpr std::uint64_t kLongQuery = 20'000;
-
-absl::Status BeyondInt64(std::uint64_t label) {
-  return absl::OutOfRangeError(absl::StrCat(
-      "label ", label, " found, at most 2^63 - 1 expected: numpy's int64 holds no larger one"));
-}
+constexpr char kBeyondInt64[] = " found, at most 2^63 - 1 expected";
 
 /// The results of one thread.
 struct Share {
@@ -81,7 +78,8 @@ class BatchRun {
     float* distances = batch_.distances + i * k;
     for (std::size_t j = 0; j < count; ++j) {
       const std::uint64_t label = answer.nearest[j].label;
-      if (!std::in_range<std::int64_t>(label)) share->error.Note(i, BeyondInt64(label));
+      if (!std::in_range<std::int64_t>(label))
+        share->error.Note(i, absl::OutOfRangeError(absl::StrCat("label ", label, kBeyondInt64)));
       labels[j] = static_cast<std::int64_t>(label);
       distances[j] = answer.nearest[j].distance;
     }
