@@ -52,10 +52,10 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
                                            const SearchContext& context) {
   ResolvedSearch resolved;
   HMANN_ASSIGN_OR_RETURN(resolved.params, options.Resolve(context));
-  if (options.VisitsAll(context)) resolved.calibrated_recall = 1;
-  if (resolved.calibrated_recall.has_value() || context.calibration == nullptr ||
-      options.names_params())
-    return resolved;
+  const bool scans = resolved.params.mode == SearchMode::kScan && !options.names_params();
+  if (scans && (context.scalar_bits == 0 || options.VisitsAll(context)))
+    resolved.calibrated_recall = 1;
+  if (scans || context.calibration == nullptr || options.names_params()) return resolved;
   const double wanted = options.recall.value_or(kDefaultRecall);
   const auto found = context.calibration->Find(WayOf(resolved.params, context),
                                                options.Widened(context.n).k, wanted);

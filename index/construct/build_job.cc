@@ -98,7 +98,6 @@ absl::Status RunBuildJob(const BuildJobOptions& options, Progress& progress) {
   BottomSource source{.rows = inputs.Rows(),
                       .file = inputs.file(),
                       .kernels = inputs.kernels(),
-                      .row_bytes = inputs.kernels().row_bytes,
                       .m = inputs.m(),
                       .ef_construction = inputs.ef_construction(),
                       .alpha = inputs.alpha(),

@@ -41,6 +41,74 @@ TEST(GroupEqual, GroupsWhatIsEqualWhateverTheHashes) {
   }
 }
 
+/// Whether `b` is found as a copy of `a`: their hashes lead to a comparison.
+bool AreCopies(DType dtype, Metric metric, const std::vector<float>& a,
+               const std::vector<float>& b) {
+  const auto dim = static_cast<std::uint32_t>(a.size());
+  const Kernels kernels = *ChooseKernels(dtype, metric, dim);
+  std::vector<std::byte> rows[2];
+  for (const auto& [from, row] : {std::pair(&a, &rows[0]), std::pair(&b, &rows[1])}) {
+    row->resize(kernels.row_bytes);
+    std::vector<std::uint8_t> bytes(from->begin(), from->end());
+    const void* vector = IsFloat(dtype) ? static_cast<const void*>(from->data()) : bytes.data();
+    EXPECT_TRUE(EncodeRow(kernels, QueryType(dtype), vector, row->data()).ok());
+  }
+  CopyFinder finder(kernels);
+  const bool same =
+      finder.Hash(rows[0].data()) >> kExactBits == finder.Hash(rows[1].data()) >> kExactBits;
+  EXPECT_EQ(finder.AreCopies(rows[0].data(), rows[1].data()),
+            finder.AreCopies(rows[1].data(), rows[0].data()));
+  return same && finder.AreCopies(rows[0].data(), rows[1].data());
+}
+
+std::vector<float> Times(std::vector<float> vector, float scale) {
+  for (float& x : vector) x *= scale;
+  return vector;
+}
+
+TEST(CopyFinder, SeesWhatTheMetricSees) {
+  using enum DType;
+  using enum Metric;
+  const std::vector<float> one = {3, 0, 7, 1, 2, 5, 0, 4, 6, 1},
+                           zeros = {3, -0.0f, 7, 1, 2, 5, -0.0f, 4, 6, 1};
+  for (const DType dtype : {kF32, kF16, kU8}) {
+    EXPECT_TRUE(AreCopies(dtype, kCosine, one, Times(one, 13)));
+    EXPECT_FALSE(AreCopies(dtype, kL2, one, Times(one, 13)));
+    EXPECT_FALSE(AreCopies(dtype, kInnerProduct, one, Times(one, 13)));
+    for (const Metric metric : {kL2, kInnerProduct, kCosine}) {
+      EXPECT_TRUE(AreCopies(dtype, metric, one, one));
+      std::vector<float> other = one;
+      other[2] += 1;
+      EXPECT_FALSE(AreCopies(dtype, metric, one, other));
+      if (IsFloat(dtype)) {
+        EXPECT_TRUE(AreCopies(dtype, metric, one, zeros));
+      }
+    }
+  }
+  // Rounding, and a little more than that.
+  std::vector<float> near = Times(one, 0.3f), apart = near;
+  near[4] *= 1 + 1e-5f;
+  apart[4] *= 1 + 1e-2f;
+  EXPECT_TRUE(AreCopies(kF32, kCosine, one, near));
+  EXPECT_FALSE(AreCopies(kF32, kL2, Times(one, 0.3f), near));
+  EXPECT_FALSE(AreCopies(kF32, kCosine, one, apart));
+}
+
+/// A narrow cluster gives many rows one hash. They are no copies, and comparing each with
+/// all would take long.
+TEST(GroupEqual, ComparesARowWithFewOthers) {
+  constexpr std::uint32_t kRows = 5000;
+  std::vector<HashedRow> hashed;
+  for (std::uint32_t i = 0; i < kRows; ++i) hashed.push_back({i % 2500, i});
+  std::size_t compared = 0;
+  const DuplicateGroups found = GroupEqual(hashed, [&](std::uint32_t a, std::uint32_t b) {
+    ++compared;
+    return a % 2500 == b % 2500;
+  });
+  EXPECT_EQ(found.copies, 2500u) << "equal rows are next to each other";
+  EXPECT_LE(compared, 10 * kRows);
+}
+
 TEST(LinkDuplicates, HangsCopiesInATreeBelowTheFirst) {
   constexpr NodeId kNodes = 40;
   const std::vector<std::byte> rows(kNodes);

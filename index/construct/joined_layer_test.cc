@@ -39,7 +39,6 @@ std::vector<NodeId> LinksWith(const SampleFolder& folder, const VectorFile& file
                                    .copy = CopyFrom(file, kernels)},
                           .file = &file,
                           .kernels = kernels,
-                          .row_bytes = kernels.row_bytes,
                           .m = 6,
                           .ef_construction = 20,
                           .alpha = 1.2f,

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "index/base/checksum.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/graph/bottom_layer.h"
@@ -34,8 +33,8 @@ absl::Status MakeHashes(const BottomSource& source, Stages& stages) {
     if (!rows.ok()) return rows.status();
     std::vector<std::uint64_t> hashes(part.size());
     job.pool.ParallelFor(part.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
-      for (std::size_t i = begin; i < end; ++i)
-        hashes[i] = Checksum(rows->Row(i), source.row_bytes);
+      CopyFinder copies(source.kernels);
+      for (std::size_t i = begin; i < end; ++i) hashes[i] = copies.Hash(rows->Row(i));
     });
     return writer.Append(std::span<const std::uint64_t>(hashes));
   };
@@ -46,7 +45,7 @@ absl::Status MakeHashes(const BottomSource& source, Stages& stages) {
       });
 }
 
-/// Groups equal rows by their hashes, or reads the groups found earlier.
+/// Groups copies by their hashes, or reads the groups found earlier.
 absl::StatusOr<DuplicateGroups> FindGroups(const BottomSource& source, Stages& stages) {
   const NodeId n = source.rows.count;
   DuplicateGroups found;
@@ -74,9 +73,9 @@ absl::StatusOr<DuplicateGroups> FindGroups(const BottomSource& source, Stages& s
     for (NodeId i = 0; i < n; ++i)
       hashed[i] = {reinterpret_cast<const std::uint64_t*>(hashes.data())[i], i};
     std::vector<std::byte> a(source.rows.stride), b(a.size());
+    CopyFinder copies(source.kernels);
     found = GroupEqual(std::move(hashed), [&](std::uint32_t one, std::uint32_t other) {
-      const std::byte* row = source.rows.Take(one, a.data());
-      return std::equal(row, row + source.row_bytes, source.rows.Take(other, b.data()));
+      return copies.AreCopies(source.rows.Take(one, a.data()), source.rows.Take(other, b.data()));
     });
   }
   if (stages.work().on_disk()) {

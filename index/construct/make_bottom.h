@@ -33,8 +33,7 @@ struct BottomSource {
   NodeVectors rows;  ///< by row; for a finished index by id
   /// The file to encode and check `rows` from; nullptr: they are known to be good.
   const VectorFile* file = nullptr;
-  const Kernels& kernels;       ///< for making links
-  std::uint32_t row_bytes = 0;  ///< bytes that are compared for equality
+  const Kernels& kernels;  ///< for making links
   BuildMethod method = BuildMethod::kPartition;
   std::uint32_t m = 0, ef_construction = 0;
   float alpha = 1;

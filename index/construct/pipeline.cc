@@ -76,6 +76,9 @@ class Pipeline {
   absl::Status BuildBottom();
   /// Ranks nodes by degree and makes every node reachable from the one of rank 0.
   absl::Status Rank();
+  /// Keeps copies out of the upper layers: there they would only fill the beam. `ranked`:
+  /// nodes by rank.
+  void PutCopiesLast(std::vector<NodeId>& ranked);
   /// Phase 2: the upper layers.
   absl::Status Promote();
   /// Finds the centroids of the unpromoted nodes, whose ids are put into the order of
@@ -119,7 +122,7 @@ class Pipeline {
   StoredVectors lifted_;               ///< by row, for inner product
   StoredVectors rows_;                 ///< by node, if they were inserted
   NodeVectors vectors_;                ///< by node, wherever they lie
-  /// Nodes with equal vectors, the inserted one first; up to Promote.
+  /// Nodes with equal vectors, the inserted one first; up to Rank.
   std::vector<std::vector<NodeId>> equal_;
   std::unique_ptr<InsertionGraph> bottom_;
   std::unique_ptr<UpperLayers> upper_;  ///< nullptr if nothing is promoted
@@ -178,7 +181,6 @@ absl::Status Pipeline::BuildBottom() {
   BottomSource source{.rows = inputs_->Rows(),
                       .file = inputs_->file(),
                       .kernels = links_,
-                      .row_bytes = kernels_.row_bytes,
                       .method = method_,
                       .m = m_,
                       .ef_construction = ef_construction_,
@@ -224,6 +226,7 @@ absl::Status Pipeline::Rank() {
                              NormTellsMore(kernels_, vectors_, ranked, layers_.n1(), job_));
     }
     if (report_.promoted_by_norm) RankByNorm(kernels_, vectors_, ranked);
+    PutCopiesLast(ranked);
     // A tree of paths follows no memory order, so it is used only where some node needs a
     // link.
     const ConnectReport connected =
@@ -243,11 +246,24 @@ absl::Status Pipeline::Rank() {
   }
   if (report_.reachable_share != 1)
     return Internal("the repair of unreachable nodes did not settle after 8 rounds");
+  equal_ = {};
   // Promoted nodes by rank, the others by row.
   SortByRow(std::span(ranked).subspan(layers_.n1()), row_of_);
   node_of_id_ = std::move(ranked);
   phases_.End("rank");
   return absl::OkStatus();
+}
+
+void Pipeline::PutCopiesLast(std::vector<NodeId>& ranked) {
+  if (equal_.empty()) return;
+  std::vector<bool> is_copy(n_);
+  for (const std::vector<NodeId>& group : equal_) {
+    for (std::size_t i = 1; i < group.size(); ++i) is_copy[group[i]] = true;
+  }
+  const auto copies = std::stable_partition(ranked.begin(), ranked.end(),
+                                            [&](NodeId node) { return !is_copy[node]; });
+  const auto unique = static_cast<NodeId>(copies - ranked.begin());
+  if (layers_.n1() > unique) layers_ = Layers::Make(n_, unique, m_);
 }
 
 absl::Status Pipeline::Promote() {
@@ -256,7 +272,7 @@ absl::Status Pipeline::Promote() {
         UpperLayers made,
         UpperLayers::Make({layers_, kernels_, links_, vectors_, row_of_, node_of_id_, method_, m_,
                            ef_construction_, alpha_, seed_, *work_, workers(), memory_.upper_room},
-                          std::move(equal_), phases_, job_));
+                          phases_, job_));
     upper_ = std::make_unique<UpperLayers>(std::move(made));
     report_.repaired_nodes += upper_->added_links();
   }

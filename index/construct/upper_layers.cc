@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -9,7 +10,6 @@
 #include "index/construct/build_bytes.h"
 #include "index/construct/graph/bottom_layer.h"
 #include "index/construct/graph/connect.h"
-#include "index/construct/graph/duplicates.h"
 #include "index/construct/graph/insert.h"
 #include "index/construct/graph/reverse_links.h"
 #include "index/construct/jobs/part_loader.h"
@@ -18,18 +18,6 @@
 
 namespace hmann {
 namespace {
-
-/// Turns groups of nodes into groups of promoted ids, the highest rank first.
-void KeepPromoted(const UpperSource& source, std::vector<std::vector<NodeId>>& equal) {
-  if (equal.empty()) return;
-  std::vector<NodeId> id_of_node(source.layers.n(), kNoNode);
-  for (NodeId id = 0; id < source.layers.n1(); ++id) id_of_node[source.node_of_id[id]] = id;
-  for (std::vector<NodeId>& group : equal) {
-    for (NodeId& member : group) member = id_of_node[member];
-    std::sort(group.begin(), group.end());
-    while (!group.empty() && group.back() == kNoNode) group.pop_back();
-  }
-}
 
 /// Returns all lists of a graph.
 std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph) {
@@ -82,15 +70,13 @@ bool ReadInserted(const Artifacts& work, InsertionGraph& graph) {
 
 }  // namespace
 
-absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source,
-                                              std::vector<std::vector<NodeId>> equal,
-                                              Phases& phases, const TaskContext& job) {
+absl::StatusOr<UpperLayers> UpperLayers::Make(const UpperSource& source, Phases& phases,
+                                              const TaskContext& job) {
   const NodeId n1 = source.layers.n1();
   const std::vector<std::uint32_t> promoted(source.node_of_id.begin(),
                                             source.node_of_id.begin() + n1);
   HMANN_ASSIGN_OR_RETURN(StoredVectors rows, source.rows.Gather(promoted, job.pool));
-  KeepPromoted(source, equal);
-  UpperLayers upper(source, std::move(rows), std::move(equal));
+  UpperLayers upper(source, std::move(rows));
   HMANN_ASSIGN_OR_RETURN(
       upper.graph_,
       upper.Link({source.kernels, source.alpha, "promote", "L1 ", "l1"}, phases, job));
@@ -108,12 +94,7 @@ absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases&
   HMANN_ASSIGN_OR_RETURN(
       InsertionGraph graph,
       InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, purpose.kernels));
-  std::vector<bool> copies(layers.n1());
-  for (const std::vector<NodeId>& group : copies_) {
-    for (std::size_t i = 1; i < group.size(); ++i) copies[group[i]] = true;
-  }
-  const InsertOptions insert{source_.ef_construction, 2 * source_.m, source_.m, purpose.alpha,
-                             &copies};
+  const InsertOptions insert{source_.ef_construction, 2 * source_.m, source_.m, purpose.alpha};
   const NodeId inserted = Inserted();
   if (!ReadInserted(source_.work, graph)) {
     phases.Begin(purpose.phase, inserted, "nodes");
@@ -121,14 +102,7 @@ absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases&
     phases.End(purpose.phase);
     HMANN_RETURN_IF_ERROR(WriteInserted(source_.work, graph));
   }
-  if (inserted < layers.n1()) {
-    std::vector<NodeId> unique;
-    for (NodeId id = 0; id < layers.n1(); ++id) {
-      if (!copies[id]) unique.push_back(id);
-    }
-    HMANN_RETURN_IF_ERROR(JoinLowest(purpose, unique, graph, phases, job));
-  }
-  LinkDuplicates(copies_, graph);
+  if (inserted < layers.n1()) HMANN_RETURN_IF_ERROR(JoinLowest(purpose, graph, phases, job));
   return graph;
 }
 
@@ -138,9 +112,10 @@ NodeId UpperLayers::Inserted() const {
   return std::max(BackboneOf(layers.n1(), kBackboneOfL1), layers.top() > 1 ? layers.nodes[2] : 0);
 }
 
-absl::Status UpperLayers::JoinLowest(const Purpose& purpose, const std::vector<NodeId>& nodes,
-                                     InsertionGraph& graph, Phases& phases,
+absl::Status UpperLayers::JoinLowest(const Purpose& purpose, InsertionGraph& graph, Phases& phases,
                                      const TaskContext& job) const {
+  std::vector<NodeId> nodes(source_.layers.n1());
+  std::iota(nodes.begin(), nodes.end(), NodeId{0});
   const Stages stages(purpose.stage, purpose.layer, source_.work, phases, job, source_.workers);
   if (source_.work.on_disk()) {
     std::vector<std::uint32_t> row_of_id(source_.layers.n1());

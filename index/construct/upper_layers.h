@@ -42,11 +42,8 @@ struct UpperSource {
 /// joined by leaves.
 class UpperLayers {
  public:
-  /// `equal`: groups of nodes with equal vectors. Only a group's promoted node of highest
-  /// rank is inserted. The others hang below it in L1 and have no links above. At least
-  /// one node must be promoted. Errors: RESOURCE_EXHAUSTED, CANCELLED.
-  static absl::StatusOr<UpperLayers> Make(const UpperSource& source,
-                                          std::vector<std::vector<NodeId>> equal, Phases& phases,
+  /// At least one node must be promoted. Errors: RESOURCE_EXHAUSTED, CANCELLED.
+  static absl::StatusOr<UpperLayers> Make(const UpperSource& source, Phases& phases,
                                           const TaskContext& job);
 
   /// Its layer 0 is L1.
@@ -61,9 +58,8 @@ class UpperLayers {
                                            Phases& phases, const TaskContext& job) const;
 
  private:
-  UpperLayers(const UpperSource& source, StoredVectors rows,
-              std::vector<std::vector<NodeId>> copies)
-      : source_(source), rows_(std::move(rows)), copies_(std::move(copies)) {}
+  UpperLayers(const UpperSource& source, StoredVectors rows)
+      : source_(source), rows_(std::move(rows)) {}
 
   /// The number of promoted nodes that are inserted: the first ones.
   NodeId Inserted() const;
@@ -77,13 +73,12 @@ class UpperLayers {
   };
   absl::StatusOr<InsertionGraph> Link(const Purpose& purpose, Phases& phases,
                                       const TaskContext& job) const;
-  /// Joins the lowest layer of `graph`, whose nodes exclude copies.
-  absl::Status JoinLowest(const Purpose& purpose, const std::vector<NodeId>& nodes,
-                          InsertionGraph& graph, Phases& phases, const TaskContext& job) const;
+  /// Joins the lowest layer of `graph`.
+  absl::Status JoinLowest(const Purpose& purpose, InsertionGraph& graph, Phases& phases,
+                          const TaskContext& job) const;
 
   UpperSource source_;
-  StoredVectors rows_;                       ///< by id
-  std::vector<std::vector<NodeId>> copies_;  ///< ids with equal vectors, highest rank first
+  StoredVectors rows_;  ///< by id
   InsertionGraph graph_;
   std::uint64_t added_links_ = 0;
 };

@@ -110,7 +110,7 @@ void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
 
 /// The names of the modes in Calibration::Way.
 constexpr SearchMode kCalibrated[] = {SearchMode::kGraph, SearchMode::kQuantized,
-                                      SearchMode::kUpper};
+                                      SearchMode::kUpper, SearchMode::kScan};
 
 Json ToJson(const Calibration& calibration) {
   Json curves = Json::array();
@@ -141,7 +141,8 @@ void ReadCurve(Reader& in, Calibration::Curve& curve) {
   curve.way.cells = cells != 0;
   const auto* named = std::find_if(std::begin(kCalibrated), std::end(kCalibrated),
                                    [&](SearchMode kind) { return Name(kind) == mode; });
-  if (named == std::end(kCalibrated)) return in.Wrong("mode", "graph, quantized or upper", mode);
+  if (named == std::end(kCalibrated))
+    return in.Wrong("mode", "graph, quantized, upper or scan", mode);
   curve.way.mode = *named;
   in.List("points", 1, kMostSettings, [&](Reader& point) {
     const Calibration::Point before =

@@ -97,6 +97,28 @@ TEST(Calibration, TheUpperLayersAloneWhereTheyFindEnoughForLess) {
   EXPECT_EQ(mode({.k = 10}), SearchMode::kGraph) << "fewer are promoted than asked for";
 }
 
+TEST(Calibration, ScansWhereATraversalWouldTakeLonger) {
+  const Calibration example{
+      .origin = "",
+      .curves = {{kMemory, 10, 1, {{1, 0.9, 100}, {2, 0.96, 4000}, {9, 0.99, 9000}}}}};
+  SearchContext context{.n = 10000, .n1 = 1000, .row_bytes = 1536};
+  context.calibration = &example;
+  const auto resolve = [&](const SearchParams& options) { return *options.Resolve(context); };
+  EXPECT_EQ(resolve({.k = 10}).mode, SearchMode::kGraph);
+  EXPECT_LT(resolve({.k = 10}).most_distances, 10000u) << "a hard query is scanned";
+  EXPECT_EQ(resolve({.k = 10, .recall = 0.99}).mode, SearchMode::kScan);
+  EXPECT_EQ(resolve({.k = 10, .mode = SearchMode::kGraph}).mode, SearchMode::kGraph);
+  EXPECT_EQ(resolve({.k = 10, .mode = SearchMode::kGraph}).most_distances, ~std::uint64_t{0});
+  EXPECT_EQ(resolve({.k = 10, .mode = SearchMode::kScan}).mode, SearchMode::kScan);
+  EXPECT_LE(resolve({.k = 10, .mode = SearchMode::kMultiStart}).most_distances, 5000u);
+  // The shorter a row is, the more a scan saves.
+  context.row_bytes = 16;
+  EXPECT_EQ(resolve({.k = 10}).mode, SearchMode::kScan);
+  context.far = true;
+  EXPECT_EQ(resolve({.k = 10, .recall = 0.99}).mode, SearchMode::kGraph);
+  EXPECT_FALSE(SearchParams({.ef_l1 = 5, .mode = SearchMode::kScan}).Resolve(context).ok());
+}
+
 TEST(Calibration, ScalesWhatEndsAWalkAndLeavesWhatWasSaid) {
   const Calibration example = Example();
   SearchContext context{.n = 100000, .n1 = 10000};

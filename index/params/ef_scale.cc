@@ -45,6 +45,7 @@ float DefaultEpsilon(std::uint32_t k) { return 0.45f * std::pow(static_cast<floa
 ResolvedParams WithEfScale(const ResolvedParams& params, double ef_scale, std::uint64_t n,
                            std::uint64_t n1) {
   ResolvedParams scaled = params;
+  if (params.mode == SearchMode::kScan) return scaled;
   if (params.mode == SearchMode::kMultiStart || params.mode == SearchMode::kUpper) {
     scaled.ef_l1 = Scaled(params.ef_l1, ef_scale);
     if (params.mode == SearchMode::kUpper) scaled.ef_l1 = std::max(scaled.ef_l1, params.k);

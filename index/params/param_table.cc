@@ -14,7 +14,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::string_view kModeNames[] = {"multi-start", "graph", "quantized", "upper"};
+constexpr std::string_view kModeNames[] = {"multi-start", "graph", "quantized", "upper", "scan"};
 constexpr std::string_view kPrefetchNames[] = {"ahead", "off", "hop", "helper"};
 
 template <typename T>
@@ -74,7 +74,9 @@ constexpr ParamInfo Row(ParamInfo param) {
 }
 
 constexpr ModeSet kAll = {SearchMode::kMultiStart, SearchMode::kGraph, SearchMode::kQuantized,
-                          SearchMode::kUpper};
+                          SearchMode::kUpper, SearchMode::kScan};
+constexpr ModeSet kOfL1 = {SearchMode::kMultiStart, SearchMode::kGraph, SearchMode::kQuantized,
+                           SearchMode::kUpper};
 constexpr ModeSet kOfL0 = {SearchMode::kMultiStart, SearchMode::kGraph, SearchMode::kQuantized};
 
 // `epsilon` on 1M SIFT vectors, k = 10, at equal mean recall 0.95 / 0.99: the graph mode
@@ -86,15 +88,15 @@ constexpr ParamInfo kParams[] = {
     Row<&SearchParams::mode, &ResolvedParams::mode>(
         {.name = "mode",
          .help = "how L0 is searched: multi-start, graph, quantized (codes decide which nodes are "
-                 "read; the default if the index has codes and L0 is slower than DRAM), or upper "
-                 "(L0 is not searched: L1 gives the answer)",
+                 "read; the default if the index has codes and L0 is slower than DRAM), upper (L0 "
+                 "is not searched: L1 gives the answer), or scan (all vectors are compared)",
          .modes = kAll,
          .most = kModes - 1,
          .words = kModeNames}),
     Row<&SearchParams::ef_l1, &ResolvedParams::ef_l1>(
         {.name = "ef_l1",
          .help = "efSearchL1, width of the search in L1 (default: chosen for k)",
-         .modes = kAll,
+         .modes = kOfL1,
          .least = 1,
          .most = kMaxEf}),
     Row<&SearchParams::ef_l0, &ResolvedParams::ef_l0>(

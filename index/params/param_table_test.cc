@@ -59,7 +59,7 @@ TEST(ParamTable, RangesAreInclusiveAndNothingElseIsTaken) {
   EXPECT_EQ(FindParam("beam_width")->Check(65).message(), "beam_width: expected 1 to 64, found 65");
   EXPECT_EQ(FindParam("ef_l0")->Check(-1).message(), "ef_l0: expected 0 to 1048576, found -1");
   EXPECT_EQ(FindParam("mode")->Parse("gate").status().message(),
-            "mode: expected multi-start, graph, quantized, upper, found 'gate'");
+            "mode: expected multi-start, graph, quantized, upper, scan, found 'gate'");
 }
 
 TEST(ParamTable, WhatIsWrittenIsRead) {

@@ -15,6 +15,8 @@ namespace {
 
 /// Width in L0 if `epsilon` ends the search: a bound for the hardest queries.
 constexpr std::uint32_t kMostOfEpsilon = 200;
+/// A scan compares this many vectors in the time that a unit of width takes in L0.
+constexpr std::uint64_t kScannedPerWidth = 64;
 
 absl::Status CheckTaken(const SearchParams& options, SearchMode mode) {
   for (const ParamInfo& param : ParamTable()) {
@@ -84,13 +86,12 @@ class Resolution {
         break;
       case SearchMode::kUpper:
         ResolveUpper();
+        break;
+      case SearchMode::kScan:
+        break;
     }
     ScaleWhatIsOpen();
-    if (options_.VisitsAll(context_)) {
-      params_.epsilon.reset(), params_.error_bound.reset();
-      params_.nprobe = params_.nprobe > 0 ? static_cast<std::uint32_t>(context_.n1) : 0;
-      params_.ef_l1 = params_.ef_l0 = static_cast<std::uint32_t>(context_.n);
-    }
+    BoundByScan();
     params_.ef_l0 = static_cast<std::uint32_t>(std::min<std::uint64_t>(params_.ef_l0, context_.n));
     if (context_.n1 > 0)
       params_.ef_l1 =
@@ -110,11 +111,49 @@ class Resolution {
 
   bool UpperIsEnough() const {
     if (context_.calibration == nullptr || context_.ef_scale.has_value() ||
-        options_.names_params() || params_.k > context_.n1 || options_.VisitsAll(context_))
+        options_.names_params() || params_.k > context_.n1)
       return false;
     const bool from_cells = params_.mode == SearchMode::kQuantized && context_.block_tier;
     return context_.calibration->UpperIsEnough({params_.mode, from_cells, context_.scalar_bits},
                                                params_.k, options_.recall.value_or(kDefaultRecall));
+  }
+
+  /// How many distances a traversal in DRAM computes in the time of a scan. Each costs as
+  /// much as reading 384 bytes more, and one for each place of its beam; a beam that
+  /// no epsilon bounds is full (Zen 4, in its cache; elsewhere a guess).
+  std::uint64_t ScanInDistances() const {
+    constexpr std::uint64_t kMore = 384, kMoreOfScan = 128;
+    const std::uint64_t width = std::max(params_.ef_l0, params_.ef_l1),
+                        places = params_.epsilon.has_value() ? width : 2 * width,
+                        row = context_.row_bytes;
+    return context_.n * (row + kMoreOfScan) / (row + kMore + places);
+  }
+
+  /// No search takes much longer than a scan. One that the calibration expects to take
+  /// that long is a scan at once. The beams of a multi-start search compute distances
+  /// again and again, so they are bounded on any tier. A graph search does not; where the
+  /// user names its parameters, they are obeyed.
+  void BoundByScan() {
+    constexpr std::uint64_t kFew = 128;  // too few for two beams
+    const bool in_dram = !context_.far && !context_.block_tier && context_.row_bytes > 0;
+    if (params_.mode == SearchMode::kMultiStart) {
+      params_.most_distances = context_.n < kFew ? 0 : context_.n / 2;
+    } else if (options_.VisitsAll(context_)) {
+      params_.mode = SearchMode::kScan;
+    } else if (in_dram && !options_.names_params() && params_.mode != SearchMode::kQuantized) {
+      params_.most_distances = ScanInDistances();
+      const auto found = context_.calibration == nullptr || context_.ef_scale.has_value()
+                             ? std::nullopt
+                             : context_.calibration->Find({.mode = params_.mode}, params_.k,
+                                                          options_.recall.value_or(kDefaultRecall));
+      // At half its cost a scan is better still: it is exact.
+      if (found.has_value() && 2 * found->distances >= static_cast<double>(params_.most_distances))
+        params_.mode = SearchMode::kScan;
+    }
+    if (params_.mode == SearchMode::kScan) {
+      params_.ef_l0 = static_cast<std::uint32_t>(
+          std::max(context_.n / kScannedPerWidth, std::uint64_t{params_.k}));
+    }
   }
 
   /// Sets what ends the search if the user left it open and nothing else ends it.

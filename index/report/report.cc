@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 /// Where this way of searching is the default.
 std::string Where(const Calibration::Curve& curve) {
   if (curve.way.mode == SearchMode::kUpper) return "no L0";
+  if (curve.way.mode == SearchMode::kScan) return "all";
   if (curve.way.scalar_bits > 0) return absl::StrCat("memory, sq", curve.way.scalar_bits);
   if (curve.way.mode == SearchMode::kGraph) return "memory";
   return curve.way.cells ? "device" : "far memory";

@@ -18,6 +18,9 @@ namespace hmann {
 /// The pool is scratch->beam. It holds promoted nodes by their exact distance and other
 /// nodes by their estimate, until they are read.
 struct CandidatePool {
+  /// The error_bound of a scan.
+  static constexpr float kErrorsOfScan = 2;
+
   const PlacedIndex* index = nullptr;
   const std::byte* query = nullptr;
   LayerScratch* scratch = nullptr;
@@ -34,11 +37,19 @@ struct CandidatePool {
     scratch = &start.scratch;
     counters = &start.counters;
     params = start.params;
+    if (start.scans) {
+      // Candidates that may be among the k nearest are read at once.
+      params.ef_l0 = params.nprobe = 0;
+      params.beam_width = kMaxBeamWidth;
+      params.epsilon.reset();
+      params.error_bound = kErrorsOfScan;
+    }
     code_query.Prepare(*index->encoder, query);
     scratch->batch.Reserve(std::size_t{params.beam_width} * index->records.max_links);
     scratch->batch.size = 0;
     results.Reset(params.k);
-    const Beam& found = start.results != nullptr ? start.results->beam : scratch->beam;
+    const bool of_l1 = start.results != nullptr && !start.scans;
+    const Beam& found = of_l1 ? start.results->beam : scratch->beam;
     for (std::uint32_t i = 0; i < std::min(found.size(), params.k); ++i)
       results.Insert(found.key(i), found.id(i));
     UpdateLimit();
@@ -46,6 +57,11 @@ struct CandidatePool {
 
   void UpdateLimit() {
     limit = EpsilonLimit{params.epsilon, params.k}.Limit(index->kernels, results);
+  }
+
+  /// The first node at or after `id` that may be an answer; n: none.
+  std::uint64_t NextMatch(std::uint64_t id) const {
+    return params.matches != nullptr ? params.matches->Next(id) : id;
   }
 
   /// Nodes that do not match are no candidates: they would only crowd out those that do.

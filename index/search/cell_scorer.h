@@ -68,6 +68,24 @@ class CellScorer {
     ScoreMet(pool, false);
   }
 
+  /// Scores some of the nodes that may be answers, from `next` on in the order of ids,
+  /// which is that of cells. Returns the first that it has not scored; n: none is left.
+  std::uint64_t ScoreFrom(CandidatePool& pool, std::uint64_t next) {
+    constexpr std::uint32_t kAtOnce = 8 * kBatch;
+    const std::uint64_t n = pool.index->layers.n();
+    pool.scratch->batch.Reserve(kAtOnce);
+    for (std::uint32_t i = 0; i < kAtOnce && next < n; ++i, next = pool.NextMatch(next + 1)) {
+      const auto id = static_cast<NodeId>(next);
+      if (id >= pool.index->n1()) {
+        MeetNode(*pool.index->cells, id);
+      } else if (id != pool.scratch->visited.excluded()) {
+        pool.Gather(id);
+      }
+    }
+    ScoreMet(pool, true);
+    return next;
+  }
+
   /// Scores the neighbors of `nodes` that are new; records[i] is the record of nodes[i].
   void ScoreNeighbors(CandidatePool& pool, std::span<const NodeId> nodes,
                       std::span<const std::byte* const> records) {

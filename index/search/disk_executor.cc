@@ -26,10 +26,11 @@ bool FetchesAhead(const ResolvedParams& params) {
 std::uint32_t DiskExecutor::MinFrames(const PlacedIndex& index, const ResolvedParams& params) {
   const std::uint32_t links = index.records.max_links;
   if (params.mode == SearchMode::kQuantized) return std::max(links, kMaxBeamWidth) + 2 * kUpcoming;
-  return (params.mode == SearchMode::kMultiStart ? static_cast<std::uint32_t>(kBeamsAtOnce)
-                                                 : params.beam_width) *
-             links +
-         2 * kUpcoming;
+  const bool may_scan = params.mode == SearchMode::kScan || params.matches != nullptr;
+  const auto lists = params.mode == SearchMode::kMultiStart
+                         ? static_cast<std::uint32_t>(kBeamsAtOnce)
+                         : params.beam_width;
+  return std::max(lists * links, may_scan ? kMaxBeamWidth : 0) + 2 * kUpcoming;
 }
 
 absl::Status DiskExecutor::Prepare(std::uint32_t in_flight, const ResolvedParams& params) {

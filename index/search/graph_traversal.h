@@ -45,6 +45,8 @@ class GraphTraversal {
   }
 
   bool Done() const { return step_ == Step::kDone; }
+  /// It ended because it has computed ResolvedParams::most_distances.
+  bool GaveUp() const { return gave_up_; }
   /// Ids whose records the next Absorb needs, at most width * max_links; may be empty.
   std::span<const NodeId> Wanted() const { return {wanted_.data(), wanted_size_}; }
   /// The part of the wanted records that the next Absorb reads. An executor of an
@@ -79,6 +81,8 @@ class GraphTraversal {
     nearest_ = &scratch_->beam;
     limit_ = {};
     width_ = width;
+    most_distances_ = start.params.most_distances;
+    gave_up_ = false;
     const std::size_t most = std::size_t{width} * index_->records.max_links;
     scratch_->batch.Reserve(most);
     if (wanted_.size() < most) wanted_.resize(most);
@@ -87,8 +91,12 @@ class GraphTraversal {
   void NextCandidates() {
     Beam& beam = scratch_->beam;
     const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_);
+    const auto goes_on = [&] {
+      return beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit;
+    };
+    gave_up_ = counters_->Scored() >= most_distances_ && goes_on();
     wanted_size_ = 0;
-    while (wanted_size_ < width_ && beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit)
+    while (wanted_size_ < width_ && !gave_up_ && goes_on())
       wanted_[wanted_size_++] = beam.PopNext();
     step_ = wanted_size_ > 0 ? Step::kLinks : Step::kDone;
     Counters& total = counters_->total;
@@ -167,6 +175,8 @@ class GraphTraversal {
   EpsilonLimit limit_;
   std::vector<NodeId> wanted_;
   std::uint32_t wanted_size_ = 0, width_ = 1;
+  std::uint64_t most_distances_ = 0;
+  bool gave_up_ = false;
   Step step_ = Step::kDone;
 };
 

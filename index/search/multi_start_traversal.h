@@ -34,6 +34,10 @@ class MultiStartTraversal {
     counters_.Clear(start.counters.lists_reads);
     results_.Open(params_->matches, start.kept);
     open_ = 0;
+    gave_up_ = false;
+    const std::uint64_t most = params_->most_distances / std::max(1u, start.parts),
+                        a_step = index_->records.max_links;
+    most_before_ = most - std::min(most, a_step);
     const std::size_t in_step = start.in_step == 0 ? kBeamsAtOnce : start.in_step;
     for (std::size_t i = 0; i < in_step && OpenNext(searches_[i]); ++i)
       order_[open_++] = &searches_[i];
@@ -41,6 +45,8 @@ class MultiStartTraversal {
   }
 
   bool Done() const { return open_ == 0; }
+  /// See GraphTraversal.
+  bool GaveUp() const { return gave_up_; }
   std::span<const NodeId> Wanted() const { return wanted_; }
   /// All beams began in step, so that all are at links or all at vectors.
   RecordPart Part() const { return order_[0]->traversal.Part(); }
@@ -51,14 +57,14 @@ class MultiStartTraversal {
 
   void Absorb(std::span<const std::byte* const> records) {
     std::size_t at = 0, kept = 0;
-    for (std::size_t i = 0; i < open_; ++i) {
+    for (std::size_t i = 0; i < open_ && !IsSpent(); ++i) {
       BeamSearch& search = *order_[i];
       const std::size_t count = search.traversal.Wanted().size();
       search.traversal.Absorb(records.subspan(at, count));
       at += count;
       if (!search.traversal.Done() || OpenNext(search)) order_[kept++] = &search;
     }
-    open_ = kept;
+    open_ = gave_up_ ? 0 : kept;
     Gather();
   }
 
@@ -80,9 +86,12 @@ class MultiStartTraversal {
     GraphTraversal traversal;
   };
 
+  /// Whether another step of a beam might compute too many distances.
+  bool IsSpent() { return gave_up_ = gave_up_ || counters_.Scored() >= most_before_; }
+
   /// False: there is no candidate left.
   bool OpenNext(BeamSearch& search) {
-    if (next_ == last_) return false;
+    if (next_ == last_ || IsSpent()) return false;
     const NodeId candidate = w_->id(next_);
     const DistanceKey key = w_->key(next_++);
     search.scratch.beam.Reset(params_->ef_l0);
@@ -111,6 +120,8 @@ class MultiStartTraversal {
   std::array<BeamSearch, kBeamsAtOnce> searches_;
   std::array<BeamSearch*, kBeamsAtOnce> order_{};  ///< the first open_ are active
   std::size_t open_ = 0;
+  std::uint64_t most_before_ = 0;  ///< distances after which no beam makes a step
+  bool gave_up_ = false;
   std::vector<NodeId> wanted_;  ///< by all of them, one after the other
   Results results_;
   Beam unopened_;
@@ -136,6 +147,9 @@ class MultiStartSearch {
 
   std::span<MultiStartTraversal> Parts() { return std::span(parts_).first(open_); }
   bool Done() const { return parts_[0].Done(); }
+  bool GaveUp() {
+    return std::ranges::any_of(Parts(), [](const auto& part) { return part.GaveUp(); });
+  }
   std::span<const NodeId> Wanted() const { return parts_[0].Wanted(); }
   RecordPart Part() const { return parts_[0].Part(); }
   template <typename Hint>

@@ -79,7 +79,8 @@ struct PlacedIndex {
             .far = far,
             .has_ratios = kernels.metric != Metric::kInnerProduct,
             .scalar_bits = coded != nullptr ? coded->quantizer->bits() : 0,
-            .has_helpers = helpers != nullptr};
+            .has_helpers = helpers != nullptr,
+            .row_bytes = (coded != nullptr ? coded : this)->kernels.row_bytes};
   }
   const std::byte* Code(NodeId id) const {
     return codes + static_cast<std::size_t>(id - n1()) * code_bytes;

@@ -25,6 +25,9 @@ namespace hmann {
 /// mostly to nodes already scored. With ef_l0 = 0 it does not follow links. Only the
 /// members of cells are candidates, and those that `error_bound` leaves are read. Answers
 /// are ordered by exact distances only.
+///
+/// `--mode scan` on a tier slower than DRAM scores the codes of all nodes, then reads
+/// those that may be among the k nearest, kMaxBeamWidth at a time: mostly in one hop.
 class QuantizedTraversal {
  public:
   /// Opens with what L1 has found: scratch.beam (exact distances of promoted nodes, all
@@ -32,8 +35,16 @@ class QuantizedTraversal {
   void Open(const TraversalStart& start) {
     const ResolvedParams& params = start.params;
     Beam& found = start.scratch.beam;
+    most_ = ~DistanceKey{0};
     pool_.Open(start);
     cells_.Open(pool_);
+    n_ = unscored_ = start.index.layers.n();
+    wanted_.clear();
+    if (start.scans) {
+      found.Reset(std::max(kCandidates, 4 * params.k));
+      unscored_ = pool_.NextMatch(0);
+      return;
+    }
     if (params.matches != nullptr) found.Filter([&](NodeId id) { return params.matches->Has(id); });
     // If links are not followed, promoted nodes have nothing worth a read.
     follows_links() ? found.Reopen(params.ef_l0) : found.Reset(std::max(kCandidates, 4 * params.k));
@@ -48,7 +59,7 @@ class QuantizedTraversal {
   }
   void Finish(TraversalCounters&) const {}
 
-  bool Done() const { return wanted_.empty(); }
+  bool Done() const { return wanted_.empty() && unscored_ == n_; }
   std::span<const NodeId> Wanted() const { return wanted_; }
   RecordPart Part() const { return follows_links() ? RecordPart::kRowAndLinks : RecordPart::kRow; }
   template <typename Hint>
@@ -56,8 +67,14 @@ class QuantizedTraversal {
   const Beam& results() const { return pool_.results; }
 
   void Absorb(std::span<const std::byte* const> records) {
-    ScoreRead(records);
-    if (follows_links()) cells_.ScoreNeighbors(pool_, wanted_, records);
+    if (unscored_ < n_) {
+      unscored_ = cells_.ScoreFrom(pool_, unscored_);
+      if (unscored_ < n_) return;
+      most_ = KthUpper();
+    } else {
+      ScoreRead(records);
+      if (follows_links()) cells_.ScoreNeighbors(pool_, wanted_, records);
+    }
     NextRound();
   }
 
@@ -71,7 +88,7 @@ class QuantizedTraversal {
     wanted_.clear();
     wanted_keys_.clear();
     Beam& candidates = pool_.scratch->beam;
-    const DistanceKey kth = pool_.results.bound();
+    const DistanceKey kth = std::min(pool_.results.bound(), most_);
     pool_.UpdateLimit();
     while (wanted_.size() < pool_.params.beam_width && candidates.HasNext(candidates.width())) {
       const DistanceKey key = candidates.key(candidates.next());
@@ -104,8 +121,26 @@ class QuantizedTraversal {
     ahead->Expect(wanted_);
   }
 
+  /// No node farther than this is among the k nearest, unless errors exceed their bound.
+  /// It spares a scan reads before any distance is exact.
+  DistanceKey KthUpper() const {
+    const Beam& candidates = pool_.scratch->beam;
+    const std::uint32_t k = pool_.params.k;
+    if (candidates.size() < k) return ~DistanceKey{0};
+    DistanceKey most = 0;
+    for (std::uint32_t i = 0; i < k; ++i) {
+      const NodeId id = candidates.id(i);
+      const float estimate = pool_.index->kernels.ToDistance(candidates.key(i));
+      const float error = id < pool_.index->n1()
+                              ? 0
+                              : estimate - cells_.Lower(pool_, id, *pool_.params.error_bound);
+      most = std::max(most, pool_.index->kernels.ToKey(estimate + error));
+    }
+    return most;
+  }
+
   bool IsWorthARead(NodeId id, DistanceKey kth) const {
-    if (id < pool_.index->n1()) return !cells_.HasScored(id);
+    if (id < pool_.index->n1()) return follows_links() && !cells_.HasScored(id);
     const std::optional<float> stop = pool_.params.error_bound;
     return !stop.has_value() || kth == ~DistanceKey{0} ||
            pool_.index->kernels.ToKey(cells_.Lower(pool_, id, *stop)) <= kth;
@@ -134,6 +169,8 @@ class QuantizedTraversal {
   CellScorer cells_;
   std::vector<NodeId> wanted_;
   std::vector<DistanceKey> wanted_keys_;  ///< as in the pool
+  std::uint64_t unscored_ = 0, n_ = 0;    ///< of a scan: the first node that is not scored
+  DistanceKey most_ = 0;                  ///< of a scan: KthUpper
 };
 
 }  // namespace hmann

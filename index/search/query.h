@@ -70,11 +70,13 @@ class LabelTraversal {
 /// One query, from its entry point to its answer, on any tier. It is a sequence of
 /// traversals, one active at a time:
 /// - down to L1, then through L0 according to the search parameters;
-/// - reranking by exact distances, if these two used codes of scalar quantization;
+/// - a scan in place of either (ScanTraversal);
+/// - reranking by exact distances, if these used codes of scalar quantization;
 /// - a search for what disconnected components have hidden, if fewer than k were found;
 /// - the labels.
 /// With a predicate (ResolvedParams::matches), matches are kept in results_, apart from
-/// the nodes that are traversed. If fewer than k are found, it scans all matches.
+/// the nodes that are traversed. If these are few, or fewer than k are found, it scans
+/// all matches.
 ///
 ///   query.Open(vector, parameters, lists_reads);
 ///   while (!query.Done()) {
@@ -114,7 +116,9 @@ class BasicQuery {
     answer_.cut_short = false;
     counters_.Clear(lists_reads);
     results_.Open(params.matches, Kept());
-    if (params.matches != nullptr && ScanIsEnough()) {
+    mode_ = params.mode;
+    scans_ = false;
+    if (mode_ == SearchMode::kScan || (params.matches != nullptr && ScanIsEnough())) {
       OpenScan();
       SkipWhatIsDone();
     } else if (index_.n1() > 0) {
@@ -147,8 +151,6 @@ class BasicQuery {
         return visit(rerank_);
       case Phase::kRest:
         return visit(rest_);
-      case Phase::kScan:
-        return visit(scan_);
       case Phase::kLabels:
         return visit(labels_);
       case Phase::kDone:
@@ -218,7 +220,7 @@ class BasicQuery {
   }
 
  private:
-  enum class Phase { kUpper, kL0, kRerank, kRest, kScan, kLabels, kDone };
+  enum class Phase { kUpper, kL0, kRerank, kRest, kLabels, kDone };
 
   /// For a traversal that uses the vectors themselves.
   TraversalStart StartExact() { return StartOn(index_, vector_.data()); }
@@ -235,14 +237,15 @@ class BasicQuery {
             .in_step = in_step_,
             .kept = Kept(),
             .results = params_->matches != nullptr ? &results_ : nullptr,
-            .ahead = ahead_};
+            .ahead = ahead_,
+            .scans = scans_};
   }
   std::uint32_t Kept() const { return by_codes_ ? index_.KeptFor(params_->k) : params_->k; }
 
-  /// Calls visit with the traversal of params_->mode.
+  /// Calls visit with the traversal of L0.
   template <typename Visitor>
   void VisitL0(const Visitor& visit) {
-    const auto kind = static_cast<std::size_t>(params_->mode);
+    const auto kind = static_cast<std::size_t>(mode_);
     [&]<std::size_t... kI>(std::index_sequence<kI...>) {
       (void)((kind == kI && (visit(std::get<kI>(l0_)), true)) || ...);
     }(std::index_sequence_for<L0Modes...>());
@@ -253,7 +256,9 @@ class BasicQuery {
       case Phase::kUpper:
         return OpenL0();
       case Phase::kL0:
-        if (!FinishL0()) {
+        if (const bool in_beam = FinishL0(); gave_up_)
+          return OpenScan();
+        else if (!in_beam) {
           Keep([](NodeId) { return true; });
           std::swap(scratch_.beam, kept_);
         }
@@ -261,8 +266,7 @@ class BasicQuery {
       case Phase::kRerank:
         return answer_.cut_short ? OpenLabels() : OpenRest();
       case Phase::kRest:
-      case Phase::kScan:
-        return OpenLabels();
+        return rest_.GaveUp() ? OpenScan() : OpenLabels();
       case Phase::kLabels:
       case Phase::kDone:
         phase_ = Phase::kDone;
@@ -272,11 +276,13 @@ class BasicQuery {
   /// Returns whether the results are in the beam.
   bool FinishL0() {
     bool leaves_beam = false;
+    gave_up_ = false;
     VisitL0([&](auto& traversal) {
       traversal.Finish(counters_);
       leaves_beam = traversal.kLeavesBeam;
+      if constexpr (requires { traversal.GaveUp(); }) gave_up_ = traversal.GaveUp();
     });
-    return leaves_beam && params_->matches == nullptr;
+    return leaves_beam && (params_->matches == nullptr || scans_);
   }
 
   void SkipWhatIsDone() {
@@ -311,7 +317,7 @@ class BasicQuery {
         leaves_beam = traversal.kLeavesBeam;
       });
     }
-    if (params_->matches != nullptr && phase_ <= Phase::kL0) return add(results_.beam);
+    if (params_->matches != nullptr && phase_ <= Phase::kL0 && !scans_) return add(results_.beam);
     if (leaves_beam) add(scratch_.beam);
   }
 
@@ -319,7 +325,7 @@ class BasicQuery {
   /// layer. Every node can be reached from node 0. A beam that is not full has lost
   /// nothing: it holds everything that was met.
   void OpenRest() {
-    if (scratch_.beam.size() >= params_->k) return OpenLabels();
+    if (scratch_.beam.size() >= params_->k || scans_) return OpenLabels();
     if (params_->matches != nullptr) return OpenScan();
     scratch_.visited.Clear();
     for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i)
@@ -335,9 +341,31 @@ class BasicQuery {
     return size * size <= std::uint64_t{params_->k} * index_.layers.n();
   }
 
+  /// Scans in place of any traversal of L0. What a graph traversal has met is in its beam
+  /// or too far, so the scan leaves it out.
   void OpenScan() {
-    scan_.Open(StartExact());
-    phase_ = Phase::kScan;
+    const bool is_long =
+        (params_->matches != nullptr ? params_->matches->size() : index_.layers.n()) > kFew;
+    // Where most nodes would be reranked, codes save nothing.
+    const bool by_codes = by_codes_ && phase_ != Phase::kRest && index_.n1() > 0 && is_long &&
+                          2 * std::uint64_t{Kept()} <= index_.layers.n();
+    const bool goes_on =
+        params_->matches == nullptr &&
+        (phase_ == Phase::kRest ||
+         (phase_ == Phase::kL0 && mode_ == SearchMode::kGraph && by_codes == by_codes_));
+    by_codes_ = by_codes;
+    scans_ = true;
+    const bool by_quantized_codes = index_.encoder != nullptr && index_.coded == nullptr &&
+                                    (index_.far || index_.blocks != nullptr) && is_long;
+    mode_ = by_quantized_codes ? SearchMode::kQuantized : SearchMode::kScan;
+    if (goes_on) {
+      scratch_.beam.Reopen(Kept());
+    } else {
+      scratch_.beam.Reset(Kept());
+      scratch_.visited.Clear();
+    }
+    VisitL0([this](auto& traversal) { traversal.Open(Start()); });
+    phase_ = Phase::kL0;
   }
 
   void OpenRerank() {
@@ -350,12 +378,17 @@ class BasicQuery {
     phase_ = Phase::kLabels;
   }
 
+  /// So many vectors are read at once as soon as their codes are scored.
+  static constexpr std::uint64_t kFew = kFewVectors;
+
   const PlacedIndex& index_;
   std::vector<std::byte> vector_;  ///< in stored form
   bool by_codes_ = false;          ///< of scalar quantization
   std::vector<std::byte> code_query_;
   ScalarQuantizer::Scratch code_scratch_;
   const ResolvedParams* params_ = nullptr;
+  SearchMode mode_ = SearchMode::kGraph;  ///< of the traversal of L0
+  bool scans_ = false, gave_up_ = false;
   std::uint32_t parts_ = 1, in_step_ = 0;
   ReadsAhead* ahead_ = nullptr;
   LayerScratch scratch_;  ///< beam: what was found so far
@@ -366,7 +399,6 @@ class BasicQuery {
   std::tuple<L0Modes...> l0_;
   RerankTraversal rerank_;
   GraphTraversal rest_;
-  ScanTraversal scan_;
   LabelTraversal labels_;
   Answer answer_;
   Phase phase_ = Phase::kDone;
@@ -388,6 +420,7 @@ class NoL0Traversal {
   void Finish(TraversalCounters&) const {}
 };
 
-using Query = BasicQuery<MultiStartSearch, GraphL0Traversal, QuantizedTraversal, NoL0Traversal>;
+using Query = BasicQuery<MultiStartSearch, GraphL0Traversal, QuantizedTraversal, NoL0Traversal,
+                         ScanTraversal>;
 
 }  // namespace hmann

@@ -16,6 +16,7 @@ const std::vector<SearchParams>& EveryMode() {
       {.k = 10, .ef_l1 = 12, .ef_l0 = 40, .mode = SearchMode::kGraph, .beam_width = 3},
       {.k = 10, .ef_l1 = 12, .ef_l0 = 60, .mode = SearchMode::kGraph, .epsilon = 0.3f},
       {.k = 10, .ef_l1 = 12, .mode = SearchMode::kUpper},
+      {.k = 10, .mode = SearchMode::kScan},
       {.k = 10, .ef_l1 = 20, .ef_l0 = 3, .mode = SearchMode::kMultiStart},
       {.k = 10,
        .ef_l1 = 12,
@@ -88,7 +89,7 @@ TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
       std::vector<Neighbor> expected;
       Counters counted;
       ASSERT_TRUE(executor.Search(vector.data(), options, &expected, &counted, {}).ok());
-      const ResolvedParams params = *options.Resolve(index.placed().Context());
+      const ResolvedParams params = *ResolveToEnd(options, index.placed());
       ASSERT_TRUE(copying.query().Open(vector.data(), params, true).ok());
       copying.Run();
       Answer answer;
@@ -106,7 +107,7 @@ TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
 TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
   const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7});
   const SearchParams options{.k = 10, .ef_l1 = 30, .ef_l0 = 2, .mode = SearchMode::kMultiStart};
-  const ResolvedParams params = *options.Resolve(index.placed().Context());
+  const ResolvedParams params = *ResolveToEnd(options, index.placed());
   const std::vector<std::byte> vector = index.Query(1);
   std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, float>>> answers;
   for (const std::uint32_t threads : {1u, 2u, 7u, 64u}) {
@@ -141,7 +142,7 @@ TEST(Query, CutShortItAnswersWithWhatItHas) {
   std::map<std::uint64_t, NodeId> id_of;
   for (NodeId id = 0; id < placed.layers.n(); ++id) id_of[index.Label(id)] = id;
   for (const SearchParams& options : EveryMode()) {
-    const ResolvedParams params = *options.Resolve(placed.Context());
+    const ResolvedParams params = *ResolveToEnd(options, placed);
     const std::vector<std::byte> vector = index.Query(3);
     for (const NodeId odd : {0u, 1u}) {
       const auto has_record = [odd](NodeId id) { return id % 2 >= odd; };  // all, or odd ones
@@ -222,7 +223,8 @@ class ScanTraversal {
 TEST(Query, ANewWalkIsAClassAndAPlaceInTheList) {
   const RandomIndex index({.n = 500, .n1 = 60, .m = 5, .dim = 7});
   const PlacedIndex& placed = index.placed();
-  BasicQuery<MultiStartSearch, GraphL0Traversal, QuantizedTraversal, NoL0Traversal, ScanTraversal>
+  BasicQuery<MultiStartSearch, GraphL0Traversal, QuantizedTraversal, NoL0Traversal,
+             hmann::ScanTraversal, ScanTraversal>
       query(placed);
   ResolvedParams params = *SearchParams{.k = 10}.Resolve(placed.Context());
   params.mode = static_cast<SearchMode>(kModes);

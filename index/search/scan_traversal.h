@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,21 +9,26 @@
 
 namespace hmann {
 
-/// Computes exact distances of all matches, in the order of their ids. It is used when
-/// the predicate has so few matches that no traversal would be cheaper, or when a
-/// traversal has found too few of them. scratch.beam then holds the k nearest.
+/// `--mode scan`: computes the distances of all nodes that match, in the order of their
+/// ids, except those in scratch.visited. It reads no links. It is used
+/// - where every traversal would take longer: by request, by the calibration, or because
+///   one has computed too many distances (ResolvedParams::most_distances);
+/// - where few nodes match, or a traversal has found too few of them.
+///
+/// With codes of scalar quantization it compares those, and a RerankTraversal reads the
+/// vectors of the nearest. A scan by quantized codes is a QuantizedTraversal.
 class ScanTraversal {
  public:
-  /// Requires params.matches.
+  static constexpr bool kLeavesBeam = true;
+
   void Open(const TraversalStart& start) {
     index_ = &start.index;
     query_ = start.query;
     scratch_ = &start.scratch;
     counters_ = &start.counters;
     matches_ = start.params.matches;
-    scratch_->beam.Reset(start.params.k);
     scratch_->batch.Reserve(index_->records.max_links);
-    next_ = matches_->Next(0);
+    next_ = NextMatch(0);
     Gather();
   }
 
@@ -33,11 +37,14 @@ class ScanTraversal {
   RecordPart Part() const { return RecordPart::kRow; }
   template <typename Hint>
   void ForUpcoming(std::uint32_t, const Hint&) const {}
+  template <typename Add>
+  void ForResults(const Add&) const {}
+  void Finish(TraversalCounters&) const {}
 
   void Absorb(std::span<const std::byte* const> records) {
     RowBatch& batch = scratch_->batch;
     Counters& total = counters_->total;
-    total.distances_fast += batch.size;
+    (index_->quantizer != nullptr ? total.estimates : total.distances_fast) += batch.size;
     total.distances_slow += wanted_.size();
     total.node_accesses += wanted_.size();
     total.hops += wanted_.empty() ? 0 : 1;
@@ -45,28 +52,35 @@ class ScanTraversal {
     for (std::size_t i = 0; i < wanted_.size(); ++i)
       batch.Add(wanted_[i], records[i] + index_->records.row_offset);
     batch.Score(index_->kernels, query_);
+    batch.Keep(scratch_->beam.bound());
     scratch_->beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);
     Gather();
   }
 
  private:
-  /// Gathers the next matches, as many at a time as other traversals want. Rows of
-  /// promoted ones go into the batch; the others are wanted.
+  std::uint64_t NextMatch(std::uint64_t id) const {
+    return matches_ != nullptr ? matches_->Next(id) : id;
+  }
+
+  /// Gathers the next nodes, as many at a time as other traversals want. Rows in fast
+  /// memory go into the batch; the others are wanted.
   void Gather() {
     RowBatch& batch = scratch_->batch;
-    const std::uint64_t n = matches_->n();
+    const std::uint64_t n = index_->layers.n();
+    const std::size_t row_bytes = PrefetchBytes(index_->kernels);
     batch.size = 0;
     wanted_.clear();
-    done_ = next_ == n;
+    done_ = next_ >= n;
     for (std::uint32_t i = 0; i < index_->records.max_links && next_ < n; ++i) {
       const auto id = static_cast<NodeId>(next_);
-      next_ = matches_->Next(next_ + 1);
-      if (id >= index_->n1()) {
+      next_ = NextMatch(next_ + 1);
+      if (scratch_->visited.Contains(id)) continue;
+      if (id >= index_->fast_rows()) {
         wanted_.push_back(id);
         continue;
       }
       const std::byte* row = index_->FastRow(id);
-      PrefetchLines(row, PrefetchBytes(index_->kernels));
+      PrefetchLines(row, row_bytes);
       batch.Add(id, row);
     }
   }
@@ -75,7 +89,7 @@ class ScanTraversal {
   const std::byte* query_ = nullptr;
   LayerScratch* scratch_ = nullptr;
   TraversalCounters* counters_ = nullptr;
-  const Matches* matches_ = nullptr;
+  const Matches* matches_ = nullptr;  ///< nullptr: every node matches
   std::vector<NodeId> wanted_;
   std::uint64_t next_ = 0;
   bool done_ = true;

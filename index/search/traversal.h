@@ -51,6 +51,10 @@ struct TraversalCounters {
     read.clear();
     lists_reads = lists;
   }
+  /// Distances computed, or estimated by codes.
+  std::uint64_t Scored() const {
+    return total.distances_fast + total.distances_slow + total.estimates;
+  }
   void Read(std::span<const NodeId> nodes) {
     if (lists_reads) read.insert(read.end(), nodes.begin(), nodes.end());
   }
@@ -78,11 +82,13 @@ struct TraversalStart {
   std::uint32_t kept = 0;       ///< this many of the nearest nodes found are wanted
   Results* results = nullptr;   ///< with a predicate: matches scored by L1 and graph L0
   ReadsAhead* ahead = nullptr;  ///< nullptr: no reads ahead
+  bool scans = false;           ///< all nodes are to be scored, whatever the mode is
 };
 
 /// A traversal through L0, as named by the search parameters. It opens with what L1 has
 /// found. Its results are in scratch.beam (kLeavesBeam), or ForResults(add) passes them
-/// to add(beam), as often as it is called. Finish is called once, at the end.
+/// to add(beam), as often as it is called. Finish is called once, at the end. It may have
+/// GaveUp(): it then ended because it has computed ResolvedParams::most_distances.
 template <typename W>
 concept L0Traversal =
     Traversal<W> && requires(W traversal, const TraversalStart& start, void (*add)(const Beam&),

@@ -85,16 +85,12 @@ class CalibrationOfIndex {
   static constexpr std::uint64_t kVectorsForRare = 20;
 
   /// Every search compares all vectors.
-  absl::StatusOr<Calibration> OfFew(std::uint64_t n) {
-    calibration_.origin = kComparedWithAll;
-    for (const SearchContext& context : Contexts(*indexes_.front())) {
-      HMANN_ASSIGN_OR_RETURN(const ResolvedParams params, SearchParams({.k = 1}).Resolve(context));
-      calibration_.curves.push_back({.way = WayOf(params, context),
-                                     .k = 1,
-                                     .queries = n,
-                                     .points = {{1, 1, static_cast<double>(n)}}});
-    }
-    return std::move(calibration_);
+  static Calibration OfFew(std::uint64_t n) {
+    return {.origin = kComparedWithAll,
+            .curves = {{.way = {.mode = SearchMode::kScan},
+                        .k = 1,
+                        .queries = n,
+                        .points = {{1, 1, static_cast<double>(n)}}}}};
   }
 
   /// Scalar codes are calibrated if they can be made and take little of the memory.

@@ -78,6 +78,30 @@ class CalibrateTest : public ::testing::Test {
   std::string queries_;
 };
 
+/// By inner product, only the longest copies of a few directions are answers. A graph
+/// that finds them is wider than a scan.
+TEST_F(CalibrateTest, ScansWhatNoGraphFindsFaster) {
+  constexpr std::uint32_t kDim = 16, kRows = 6000;
+  const Generator generator = *Generator::Make({.n = kRows, .dim = kDim}, DType::kF32);
+  std::vector<float> rows(std::size_t{kRows} * kDim), queries(std::size_t{kQueries} * kDim);
+  for (std::uint32_t row = 0; row < kRows; ++row) {
+    float* to = &rows[std::size_t{row} * kDim];
+    generator.Row(row * 7 % 50, reinterpret_cast<std::byte*>(to));
+    for (std::uint32_t i = 0; i < kDim; ++i) to[i] *= 1 + static_cast<float>(row % 997) / 100;
+  }
+  for (std::uint32_t i = 0; i < kQueries; ++i)
+    generator.Row(1000 + i, reinterpret_cast<std::byte*>(&queries[std::size_t{i} * kDim]));
+  build_ = SmallBuild(folder_, DType::kF32, Metric::kInnerProduct, 10, kDim);
+  WriteRows(build_.base, kDim, rows);
+  queries_ = folder_ / "query.fbin";
+  WriteRows(queries_, kDim, queries);
+  MustBuild(build_);
+  ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
+  const Outcome found = Search({.k = 10});
+  EXPECT_GE(found.recall, 0.95);
+  EXPECT_LE(found.distances, std::uint64_t{2} * kRows * kQueries);
+}
+
 TEST_F(CalibrateTest, HardVectorsGetTheEffortThatTheyNeed) {
   Make(Shape::kUniform, DType::kF32, 32, 8000);
   const Outcome before = Search({.k = 10});

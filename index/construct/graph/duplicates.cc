@@ -1,9 +1,70 @@
 #include "index/construct/graph/duplicates.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
 #include <utility>
 
+#include "index/base/checksum.h"
+
 namespace hmann {
+namespace {
+
+/// Groups of one hash with which a row is compared, after that of the row before it. A
+/// guess: more than a few are no copies, but a narrow cluster.
+constexpr std::size_t kMostCompared = 8;
+
+/// Under cosine, unit vectors at most so far apart are copies: half the square is no more
+/// than the rounding of an f32 distance. Halves are rounded to more.
+double MostApart(DType dtype) { return dtype == DType::kF16 ? 0x1p-11 : 0x1p-12; }
+
+/// Reads a row without its signs of zeros.
+void Read(const Kernels& kernels, const std::byte* row, std::vector<float>& components) {
+  ReadComponents(kernels.dtype, row, kernels.dim, components.data());
+  for (float& x : components) x += 0.0f;
+}
+
+double Norm(const std::vector<float>& vector) {
+  double squared = 0;
+  for (const double x : vector) squared += x * x;
+  return std::sqrt(squared);
+}
+
+}  // namespace
+
+std::uint64_t CopyFinder::Hash(const std::byte* row) {
+  const bool cosine = kernels_.metric == Metric::kCosine;
+  if (!cosine && !IsFloat(kernels_.dtype)) return Checksum(row, kernels_.row_bytes);
+  Read(kernels_, row, a_);
+  const std::uint64_t exact = Checksum(a_.data(), a_.size() * sizeof(float));
+  if (!cosine) return exact;
+  // Sums of components with pseudorandom signs, in steps much larger than rounding.
+  constexpr std::size_t kSums = 8;
+  constexpr double kSteps = 64;
+  std::array<double, kSums> sums{};
+  for (std::size_t i = 0; i < a_.size(); ++i)
+    sums[i % kSums] += (i * 0x9e3779b97f4a7c15u >> 40 & 1) != 0 ? a_[i] : -a_[i];
+  std::array<std::int64_t, kSums> steps{};
+  const double norm = Norm(a_);
+  for (std::size_t i = 0; i < kSums; ++i) steps[i] = std::llround(kSteps * sums[i] / norm);
+  constexpr std::uint64_t kExact = (std::uint64_t{1} << kExactBits) - 1;
+  return (Checksum(steps.data(), sizeof(steps)) & ~kExact) | (exact & kExact);
+}
+
+bool CopyFinder::AreCopies(const std::byte* a, const std::byte* b) {
+  if (std::memcmp(a, b, kernels_.row_bytes) == 0) return true;
+  Read(kernels_, a, a_);
+  Read(kernels_, b, b_);
+  if (kernels_.metric != Metric::kCosine) return a_ == b_;
+  const double of_a = 1 / Norm(a_), of_b = 1 / Norm(b_), most = MostApart(kernels_.dtype);
+  double squared = 0;
+  for (std::size_t i = 0; i < a_.size(); ++i) {
+    const double apart = a_[i] * of_a - b_[i] * of_b;
+    squared += apart * apart;
+  }
+  return squared <= most * most;
+}
 
 DuplicateGroups GroupEqual(std::vector<HashedRow> hashed,
                            const std::function<bool(std::uint32_t, std::uint32_t)>& equal) {
@@ -13,20 +74,25 @@ DuplicateGroups GroupEqual(std::vector<HashedRow> hashed,
   });
   DuplicateGroups found;
   found.unique.reserve(n);
-  std::vector<std::vector<std::uint32_t>>
-      same_hash;  // groups under one hash; more than one only after a collision
+  std::vector<std::vector<std::uint32_t>> same_hash;  // groups, but for the lower bits
   for (std::size_t begin = 0; begin < n;) {
-    std::size_t end = begin;
+    std::size_t end = begin, last = 0;  // last: the group of the row before
     same_hash.clear();
-    for (; end < n && hashed[end].hash == hashed[begin].hash; ++end) {
-      auto group = std::find_if(same_hash.begin(), same_hash.end(), [&](const auto& other) {
-        return equal(other.front(), hashed[end].row);
-      });
-      if (group == same_hash.end())
-        group = same_hash.insert(same_hash.end(), std::vector<std::uint32_t>());
-      group->push_back(hashed[end].row);
+    const auto first_of = [&] { return hashed[begin].hash >> kExactBits; };
+    for (; end < n && hashed[end].hash >> kExactBits == first_of(); ++end) {
+      const std::uint32_t row = hashed[end].row;
+      const auto is_in = [&](const auto& group) { return equal(group.front(), row); };
+      if (same_hash.empty() || !is_in(same_hash[last])) {
+        const auto newest = same_hash.end() -
+                            static_cast<std::ptrdiff_t>(std::min(same_hash.size(), kMostCompared));
+        last = static_cast<std::size_t>(std::find_if(newest, same_hash.end(), is_in) -
+                                        same_hash.begin());
+        if (last == same_hash.size()) same_hash.emplace_back();
+      }
+      same_hash[last].push_back(row);
     }
     for (auto& group : same_hash) {
+      std::sort(group.begin(), group.end());
       found.unique.push_back(group.front());
       if (group.size() == 1) continue;
       found.copies += group.size() - 1;

@@ -114,7 +114,6 @@ class Inserter {
   void LinkNodes(NodeId next, NodeId last, int thread) {
     InsertScratch& scratch = scratch_[static_cast<std::size_t>(thread)];
     const auto open_next = [&](NeighborSearch& search) {
-      while (next < last && options_.left_out != nullptr && (*options_.left_out)[next]) ++next;
       if (next == last) return false;
       search.Open(graph_, next++, options_.ef_construction);
       return true;

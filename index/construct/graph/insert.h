@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "index/base/task_context.h"
@@ -16,8 +15,6 @@ struct InsertOptions {
   std::uint32_t bottom_links = 16;
   std::uint32_t upper_links = 16;  ///< the same for the layers above it
   float alpha = 1;                 ///< for the bottom layer; see NeighborSelector
-  /// [node], not owned: nodes that stay without links; never node 0.
-  const std::vector<bool>* left_out = nullptr;
 };
 
 /// Inserts nodes 0, 1, 2, ... of the bottom layer up to `count` top-down (Malkov &

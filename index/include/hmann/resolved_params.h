@@ -7,8 +7,14 @@ namespace hmann {
 
 class Matches;
 
-enum class SearchMode : std::uint8_t { kMultiStart = 0, kGraph = 1, kQuantized = 2, kUpper = 3 };
-constexpr std::size_t kModes = 4;
+enum class SearchMode : std::uint8_t {
+  kMultiStart = 0,
+  kGraph = 1,
+  kQuantized = 2,
+  kUpper = 3,
+  kScan = 4,
+};
+constexpr std::size_t kModes = 5;
 
 /// How early a search requests its node records. The answers never depend on it. On 1M
 /// SIFT vectors, +300 ns, one thread of two cores, median us per query: graph hop 112,
@@ -47,13 +53,18 @@ struct ResolvedParams {
   std::uint32_t k = 1;
   SearchMode mode = SearchMode::kGraph;
   std::uint32_t ef_l1 = 1;
-  std::uint32_t ef_l0 = 1;  ///< with kQuantized, 0: no links are followed
+  /// With kQuantized, 0: no links are followed. With kScan, the width of a search that
+  /// takes about as long.
+  std::uint32_t ef_l0 = 1;
   std::uint32_t nprobe = 0;
   std::uint32_t beam_width = 1;
   std::optional<float> error_bound;  ///< absent: no bound on the error
   std::optional<float> epsilon;      ///< absent: ef_l0 alone ends the search
   Prefetch prefetch = Prefetch::kHop;
   std::uint32_t query_threads = 1;
+  /// A traversal of L0 that has computed this many distances gives up, and a scan ends
+  /// the search. No parameter of its own: it follows from the index.
+  std::uint64_t most_distances = ~std::uint64_t{0};
   /// Only these vectors may be answers; nullptr: all. Not owned. It is not a parameter of
   /// its own, but it determines how wide the others are.
   const Matches* matches = nullptr;

@@ -23,11 +23,12 @@ struct SearchContext {
   std::uint32_t scalar_bits = 0;  ///< bits of the scalar codes chosen at opening; 0: none
   /// The index was opened with helper threads, for Prefetch::kHelper.
   bool has_helpers = true;
+  std::uint32_t row_bytes = 0;               ///< that a distance reads; 0: unknown
   const Calibration* calibration = nullptr;  ///< of this index; nullptr: none; not owned
   std::optional<float> ef_scale = {};        ///< overrides the calibration
 };
 
-/// At most this many vectors are all visited, unless the user names parameters. It costs
+/// At most this many vectors are all compared, unless the user names parameters. It costs
 /// less than what estimates are good for.
 constexpr std::uint64_t kFewVectors = 256;
 
@@ -63,8 +64,8 @@ struct SearchParams {
   /// Whether a parameter is set that excludes a target.
   bool names_params() const;
 
-  /// Whether a search with these options visits every vector, so that it is exact: there
-  /// are few, and no parameter is set.
+  /// Whether a search with these options is a scan because there are few vectors and no
+  /// parameter is set. It is exact.
   bool VisitsAll(const SearchContext& context) const;
 
   /// Checks everything that does not depend on the index: ranges, a target combined with
@@ -76,8 +77,8 @@ struct SearchParams {
   /// The parameters that will run, with defaults filled in and widths raised to hold k
   /// (section 11.f of doc/paper.md). The ef_scale scales the parameters that end the
   /// search. It is the one that reaches `recall`, or kDefaultRecall, according to the
-  /// calibration. Other targets are ignored; see Index::Resolve. With matches, open
-  /// parameters are resolved as those of Widened.
+  /// calibration; or a scan, if that is faster in DRAM. Other targets are ignored (see
+  /// Index::Resolve). With matches, open parameters are resolved as those of Widened.
   ///
   /// Errors: those of Validate; INVALID_ARGUMENT for a parameter that the default mode
   /// does not accept or for matches of another index. FAILED_PRECONDITION for a request

@@ -220,7 +220,15 @@ class RandomIndex {
   std::vector<Buffer> upper_links_;
 };
 
-/// The executor of an index, with a user's parameters, like Searcher.
+/// Parameters with which a traversal runs to its end, whatever it costs.
+inline absl::StatusOr<ResolvedParams> ResolveToEnd(const SearchParams& options,
+                                                   const PlacedIndex& index) {
+  absl::StatusOr<ResolvedParams> params = options.Resolve(index.Context());
+  if (params.ok()) params->most_distances = ~std::uint64_t{0};
+  return params;
+}
+
+/// The executor of an index, with a user's parameters.
 class ParamsExecutor {
  public:
   explicit ParamsExecutor(const PlacedIndex& index)
@@ -244,7 +252,7 @@ class ParamsExecutor {
       const SearchParams& options, std::uint32_t in_flight,
       const std::function<void(std::size_t, const absl::Status&, Answer&)>& done,
       Counters* counters, const SearchLimits& limits) {
-    HMANN_ASSIGN_OR_RETURN(const ResolvedParams params, options.Resolve(index_.Context()));
+    HMANN_ASSIGN_OR_RETURN(const ResolvedParams params, ResolveToEnd(options, index_));
     return executor_->Run({n, in_flight, query, params, done, counters, limits});
   }
 
