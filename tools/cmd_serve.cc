@@ -26,6 +26,7 @@
 #include "absl/status/status.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
 #include "index/base/units.h"
 #include "server/log.h"
 #include "server/server.h"
@@ -213,6 +214,7 @@ void RaiseDescriptorLimit() {
 }
 
 absl::Status Serve(const ServeFlags& flags) {
+  HMANN_RETURN_IF_ERROR(CheckThreads(2));  // the log has one, and one to close it
   Log log(flags.log_level);
   RaiseDescriptorLimit();
   HMANN_ASSIGN_OR_RETURN(std::shared_ptr<server::Server> server,

@@ -92,6 +92,7 @@ struct ThreadPool::Team {
 
   const pid_t process = ::getpid();  ///< a child by fork has none of the threads
   const int workers;
+  std::latch begun{1};
   std::atomic<int> loops{0};         ///< so far, and the end of the team
   std::atomic<int> inside{kClosed};  ///< workers in the loop; from kClosed on, none may join
   std::atomic<bool> stop{false};
@@ -106,8 +107,8 @@ struct ThreadPool::Team {
 };
 
 ThreadPool::Team::Team(int wanted) : workers(StartableThreads(wanted)) {
-#if defined(_OPENMP)
   if (workers == 0) return;
+#if defined(_OPENMP)
   threads.emplace_back([this] {
 #pragma omp parallel num_threads(workers)
     Work(1 + omp_get_thread_num());
@@ -115,6 +116,7 @@ ThreadPool::Team::Team(int wanted) : workers(StartableThreads(wanted)) {
 #else
   for (int i = 1; i <= workers; ++i) threads.emplace_back([this, i] { Work(i); });
 #endif
+  begun.wait();  // until the region has its threads: others may not take their place
 }
 
 ThreadPool::Team::~Team() {
@@ -133,6 +135,7 @@ void ThreadPool::Team::TakeChunks(int thread) {
 }
 
 void ThreadPool::Team::Work(int thread) {
+  if (thread == 1) begun.count_down();
   for (int seen = 0; !stop; seen = AwaitChange(loops, seen)) {
     int now = inside.load();
     while (now < kClosed && !inside.compare_exchange_weak(now, now + 1)) {
