@@ -197,7 +197,11 @@ TEST_P(FloodTest, AfterMisuseOnlyCallsWithARightOpenTheAddress) {
   };
   EXPECT_TRUE(absl::IsUnauthenticated(list("")));
   EXPECT_TRUE(any_of(0, 4)) << "one per 250 ms";
-  EXPECT_EQ(list(token), absl::OkStatus());
+  absl::Status listed;
+  do {
+    listed = list(token);
+  } while (absl::IsUnavailable(listed));  // it waits for its turn for longer than it may take
+  EXPECT_EQ(listed, absl::OkStatus());
   EXPECT_TRUE(any_of(20, 20)) << "all at once";
 }
 
