@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/hdf5_file.h"
@@ -112,6 +113,28 @@ absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) con
                            " found, a finite number expected");
   }
   return absl::OkStatus();
+}
+
+absl::Status VectorFile::CheckScale(Metric metric) const {
+  // The squared distance of neighbors that are 4,096 times nearer to each other than to
+  // the origin then keeps its 24 bits. Smaller vectors all seem to be equal, in the end.
+  constexpr double kLeast = 0x1p-96;
+  constexpr std::uint64_t kSampled = 4096;
+  if (metric == Metric::kCosine || dtype_ != DType::kF32) return absl::OkStatus();
+  const std::uint64_t count = std::min(n(), kSampled);
+  std::vector<float> components(dim());
+  double most = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ReadComponents(dtype_, Row(i * n() / count), dim(), components.data());
+    double square = 0;
+    for (const float x : components) square += double{x} * x;
+    if (!(square < kLeast)) return absl::OkStatus();
+    most = std::max(most, square);
+  }
+  if (most == 0) return absl::OkStatus();
+  return InvalidArgument(path_, ": the largest squared norm of ", count, " rows: expected at least ",
+                         kLeast, ", so that f32 distances do not vanish; found ", most,
+                         ": scale the vectors");
 }
 
 absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype,

@@ -54,6 +54,10 @@ class VectorFile {
   /// component.
   absl::Status CheckFinite(std::uint64_t begin = 0, std::uint64_t end = ~std::uint64_t{0}) const;
 
+  /// Checks that f32 distances of these vectors do not vanish, by the largest of some
+  /// thousand rows. A small vector among larger ones is valid. Errors: INVALID_ARGUMENT.
+  absl::Status CheckScale(Metric metric) const;
+
   /// Checks that these are vectors of `dim` x `dtype`, or f32 for f16, "as in" what
   /// `as_in` names. Errors: INVALID_ARGUMENT with file, expected and found.
   absl::Status CheckShape(std::uint32_t dim, DType dtype, const std::string& as_in) const;

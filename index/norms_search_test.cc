@@ -97,13 +97,20 @@ TEST_P(Norms, AsLargeAsDistancesAllowAreFound) {
   EXPECT_GE(*recall, 0.9);
 }
 
-TEST_P(Norms, DenormalsAreFound) {
-  const auto recall = Recall(WithNorms([](std::uint32_t) { return 1e-41f; }));
-  ASSERT_TRUE(recall.ok()) << recall.status();
-  // Under L2 and inner product all distances are zero, so any result is right.
-  if (GetParam() == Metric::kCosine) {
-    EXPECT_GE(*recall, 0.9);
+TEST_P(Norms, DenormalsAreFoundOrRefusedWhereTheirDistancesVanish) {
+  for (const float norm : {1e-41f, 1e-30f, 3e-15f}) {
+    const auto recall = Recall(WithNorms([norm](std::uint32_t) { return norm; }));
+    if (GetParam() == Metric::kCosine) {
+      ASSERT_TRUE(recall.ok()) << recall.status();
+      EXPECT_GE(*recall, 0.9);
+    } else {
+      EXPECT_EQ(recall.status().code(), absl::StatusCode::kInvalidArgument) << norm;
+      EXPECT_THAT(std::string(recall.status().message()),
+                  testing::AllOf(testing::HasSubstr("largest squared norm"),
+                                 testing::HasSubstr("scale the vectors")));
+    }
   }
+  EXPECT_TRUE(Recall(WithNorms([](std::uint32_t i) { return i == 7 ? 1e-30f : 1.0f; })).ok());
 }
 
 TEST_P(Norms, BeyondThatAreRefusedByNameExceptWhereOnlyDirectionsCount) {

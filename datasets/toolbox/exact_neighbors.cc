@@ -155,6 +155,7 @@ class ExactSearch {
 
 absl::Status ExactSearch::Check() const {
   HMANN_RETURN_IF_ERROR(queries_.CheckShape(base_.dim(), base_.dtype(), base_.path()));
+  HMANN_RETURN_IF_ERROR(base_.CheckScale(options_.metric));
   if (options_.k == 0 || options_.k > base_.n()) {
     return InvalidArgument("k: ", options_.k, " asked for, 1 to ", base_.n(),
                            " expected (the vectors of the base)");

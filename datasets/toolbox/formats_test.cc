@@ -218,7 +218,7 @@ TEST(Labels, ReadsRawAndIdFiles) {
               HasSubstr("2 labels found, 3 expected"));
   EXPECT_THAT(
       Message(ReadLabels(folder.Write("m.ibin", Bytes(u32{1}, u32{1}, ~u32{0})), 1).status()),
-      HasSubstr("label -1 found"));
+      HasSubstr("label 4294967295 (-1"));
   EXPECT_THAT(
       Message(
           ReadLabels(folder.Write("w.ibin", Bytes(u32{1}, u32{2}, u32{0}, u32{0})), 1).status()),

@@ -47,6 +47,7 @@ absl::Status BuildInputs::OpenBase() {
                            file_->dtype() == DType::kF32 ? " but f16" : "");
   }
   HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(dtype, options_->metric, file_->dim()));
+  if (dtype == DType::kF32) HMANN_RETURN_IF_ERROR(file_->CheckScale(options_->metric));
   m_ = options_->m;
   ef_construction_ = options_->ef_construction;
   alpha_ = AlphaFor(dtype, options_->metric, options_->alpha);

@@ -7,8 +7,7 @@ namespace hmann {
 
 /// Checks the squared norm of a vector, summed in doubles. Errors: INVALID_ARGUMENT for 0
 /// under cosine. Under the other metrics, INVALID_ARGUMENT if f32 distances to other such
-/// vectors could overflow, or if those of neighbors could round to 0. A zero vector is
-/// valid there.
+/// vectors could overflow.
 absl::Status CheckNorm(Metric metric, double squared_norm);
 
 }  // namespace hmann

@@ -169,7 +169,7 @@ TEST(Names, RoundTripAndErrors) {
 TEST(Keys, OrderDistancesAndComeBack) {
   const Kernels kernels = MustChoose(DType::kF32, Metric::kInnerProduct, 1);
   std::vector<DistanceKey> keys;
-  for (const float x : {1e18f, 2.0f, 1e-14f, 0.0f, -1e-14f, -2.0f, -1e18f}) {  // larger dot: nearer
+  for (const float x : {1e18f, 2.0f, 1e-40f, 0.0f, -1e-40f, -2.0f, -1e18f}) {  // larger dot: nearer
     keys.push_back(kernels.one(MustEncode<float>(kernels, {x}).data(),
                                MustEncode<float>(kernels, {1.0f}).data(), 1));
     EXPECT_EQ(kernels.ToDistance(keys.back()), -x);
@@ -237,25 +237,6 @@ TEST(EncodeRow, RefusesNormsWhoseDistancesOverflow) {
   }
   EXPECT_TRUE(EncodeF32(Metric::kCosine, {3e38f, 3e38f}).ok())
       << "normalized, so it cannot overflow";
-}
-
-TEST(EncodeRow, RefusesNormsWhoseDistancesVanish) {
-  for (const Metric metric : {Metric::kL2, Metric::kInnerProduct}) {
-    for (const float x : {1e-30f, -1e-22f, 3e-15f, std::numeric_limits<float>::denorm_min()}) {
-      EXPECT_THAT(std::string(EncodeF32(metric, {x, 0}).message()),
-                  testing::AllOf(HasSubstr("squared norm: expected 0, or at least"),
-                                 HasSubstr("scale the vectors")));
-    }
-    EXPECT_TRUE(EncodeF32(metric, {0, 0}).ok());
-    EXPECT_TRUE(EncodeF32(metric, {1, 1e-30f}).ok()) << "of a vector that is not small";
-    const Kernels kernels = MustChoose(DType::kF32, metric, 1);
-    const float least = 4e-15f, near = least * (1 + 1.0f / 4096);
-    EXPECT_GT(std::abs(Measure<float>(kernels, {least}, {near})), 0);
-    const Half smallest{1};
-    std::byte row[2];
-    EXPECT_TRUE(EncodeRow(MustChoose(DType::kF16, metric, 1), DType::kF16, &smallest, row).ok());
-  }
-  EXPECT_TRUE(EncodeF32(Metric::kCosine, {1e-30f, 2e-30f}).ok()) << "normalized";
 }
 
 TEST(EncodeRow, ZeroVectorIsAnErrorUnderCosineOnly) {

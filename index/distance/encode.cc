@@ -14,9 +14,6 @@ namespace {
 
 /// (|a| + |b|)^2 stays finite for any two rows below this, so that no distance overflows.
 constexpr double kMaxSquaredNorm = std::numeric_limits<float>::max() / 4.0;
-/// The squared distance of neighbors that are 4,096 times nearer to each other than to
-/// the origin then keeps its 24 bits. Smaller vectors all seem to be equal, in the end.
-constexpr double kLeastSquaredNorm = 0x1p-96;
 
 /// The most that rounding may take from a vector, as a share of its norm. Halves that are
 /// not denormal lose at most 1 / 2048.
@@ -108,10 +105,7 @@ absl::Status CheckNorm(Metric metric, double squared_norm) {
     return InvalidArgument("squared norm: expected at most ", kMaxSquaredNorm,
                            ", so that f32 distances do not overflow; found ", squared_norm);
   }
-  if (squared_norm == 0 || squared_norm >= kLeastSquaredNorm) return absl::OkStatus();
-  return InvalidArgument("squared norm: expected 0, or at least ", kLeastSquaredNorm,
-                         ", so that f32 distances do not vanish; found ", squared_norm,
-                         ": scale the vectors");
+  return absl::OkStatus();
 }
 
 DistanceKey Kernels::ToKey(float distance) const {

@@ -111,7 +111,7 @@ TEST(EncodeRow, RefusesWhatHalvesDoNotHold) {
                 AllOf(HasSubstr("component 1"), HasSubstr("65504"), HasSubstr("70000")));
     EXPECT_THAT(Refusal(metric, {-65520}), HasSubstr("component 0"));
     EXPECT_TRUE(Encode(metric, {65519}).ok()) << "is nearest to 65504";
-    EXPECT_THAT(Refusal(metric, {1e-10f, 1e-10f}), HasSubstr("found 1.41421e-10, too small"));
+    EXPECT_THAT(Refusal(metric, {1e-20f, 1e-20f}), HasSubstr("found 1.41421e-20, too small"));
     EXPECT_THAT(Refusal(metric, {1e-6f, 2e-6f}), HasSubstr("too small"));
     EXPECT_TRUE(Encode(metric, {1e-3f, 1e-7f}).ok()) << "what is lost is little beside the norm";
     EXPECT_TRUE(Encode(metric, {0, 0}).ok());

@@ -132,7 +132,7 @@ TEST_F(TunedTableFile, NamesWhatIsWrong) {
       {"\"k\": 10,", "\"k\": 2000,",
        "k: expected at most the 1000 vectors of the index, found 2000"},
       {"\"mode\": \"quantized\"", "\"mode\": \"default\"",
-       "settings[0]: mode: expected multi-start, graph, quantized, upper, found 'default'"},
+       "settings[0]: mode: expected multi-start, graph, quantized, upper, scan, found 'default'"},
       {"\"recall\": 0.9,", "\"recall\": 7,",
        "settings[0].recall: expected a number from 0 to 1, found 7"},
       {"\"ef_l1\": 16", "\"ef_l2\": 16",

@@ -118,15 +118,14 @@ class Resolution {
                                                params_.k, options_.recall.value_or(kDefaultRecall));
   }
 
-  /// How many distances a traversal in DRAM computes in the time of a scan. Each costs as
-  /// much as reading 384 bytes more, and one for each place of its beam; a beam that
-  /// no epsilon bounds is full (Zen 4, in its cache; elsewhere a guess).
+  /// How many distances a traversal in DRAM computes in the time of a scan. Either costs
+  /// as much as reading its row and some bytes, and a traversal's more for each place of
+  /// the beam, parts of which move. The numbers are guesses: on 20,000 vectors of 12 to
+  /// 384 bytes in the cache of a Sapphire Rapids, a traversal's cost 3 to 5 times a scan's.
   std::uint64_t ScanInDistances() const {
-    constexpr std::uint64_t kMore = 384, kMoreOfScan = 128;
-    const std::uint64_t width = std::max(params_.ef_l0, params_.ef_l1),
-                        places = params_.epsilon.has_value() ? width : 2 * width,
-                        row = context_.row_bytes;
-    return context_.n * (row + kMoreOfScan) / (row + kMore + places);
+    constexpr std::uint64_t kMoreOfScan = 192, kMore = 512, kPlacesPerByte = 8;
+    const std::uint64_t row = context_.row_bytes, places = std::max(params_.ef_l0, params_.ef_l1);
+    return context_.n * (row + kMoreOfScan) / (row + kMore + places / kPlacesPerByte);
   }
 
   /// No search takes much longer than a scan. One that the calibration expects to take
@@ -134,10 +133,9 @@ class Resolution {
   /// again and again, so they are bounded on any tier. A graph search does not; where the
   /// user names its parameters, they are obeyed.
   void BoundByScan() {
-    constexpr std::uint64_t kFew = 128;  // too few for two beams
     const bool in_dram = !context_.far && !context_.block_tier && context_.row_bytes > 0;
     if (params_.mode == SearchMode::kMultiStart) {
-      params_.most_distances = context_.n < kFew ? 0 : context_.n / 2;
+      params_.most_distances = context_.n / 4 * 3 / params_.query_threads;
     } else if (options_.VisitsAll(context_)) {
       params_.mode = SearchMode::kScan;
     } else if (in_dram && !options_.names_params() && params_.mode != SearchMode::kQuantized) {
@@ -146,8 +144,7 @@ class Resolution {
                              ? std::nullopt
                              : context_.calibration->Find({.mode = params_.mode}, params_.k,
                                                           options_.recall.value_or(kDefaultRecall));
-      // At half its cost a scan is better still: it is exact.
-      if (found.has_value() && 2 * found->distances >= static_cast<double>(params_.most_distances))
+      if (found.has_value() && found->distances >= static_cast<double>(params_.most_distances))
         params_.mode = SearchMode::kScan;
     }
     if (params_.mode == SearchMode::kScan) {

@@ -117,7 +117,7 @@ class BasicQuery {
     counters_.Clear(lists_reads);
     results_.Open(params.matches, Kept());
     mode_ = params.mode;
-    scans_ = false;
+    scans_ = gave_up_ = false;
     if (mode_ == SearchMode::kScan || (params.matches != nullptr && ScanIsEnough())) {
       OpenScan();
       SkipWhatIsDone();
@@ -356,7 +356,7 @@ class BasicQuery {
     by_codes_ = by_codes;
     scans_ = true;
     const bool by_quantized_codes = index_.encoder != nullptr && index_.coded == nullptr &&
-                                    (index_.far || index_.blocks != nullptr) && is_long;
+                                    (index_.far || index_.blocks != nullptr) && is_long && !gave_up_;
     mode_ = by_quantized_codes ? SearchMode::kQuantized : SearchMode::kScan;
     if (goes_on) {
       scratch_.beam.Reopen(Kept());

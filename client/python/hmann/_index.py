@@ -161,11 +161,12 @@ class Index:
         """
         if filter is not None and not isinstance(filter, _core.Matches):
             filter = self.matching(filter)
+        metric = self.metric  # another thread may close the index meanwhile
         labels, distances, shown = self._search(
             queries, k, threads, in_flight, details, filter, params
         )
         answer = Answer(labels, distances)
-        answer.metric = self.metric
+        answer.metric = metric
         if shown is not None:
             answer.details = shown
         return answer
