@@ -304,7 +304,7 @@ class IdleStreams {
 
 TEST(IdleStreamTest, StreamsMayStayIdleWhateverEndsUnreadOnTheirConnection) {
   ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
-  options.connections.request_timeout = options.connections.idle_timeout = 100ms;
+  options.connections.request_timeout = options.connections.idle_timeout = 600ms;
   Served served(options);
   constexpr std::size_t kTooMuch = 17 << 10;
   constexpr std::pair<const char*, std::size_t> kUnread[] = {
@@ -316,7 +316,7 @@ TEST(IdleStreamTest, StreamsMayStayIdleWhateverEndsUnreadOnTheirConnection) {
     for (int i = 0; i < 3; ++i) CallWithoutRequest(idle.back()->channel(), method, metadata);
   }
   idle.push_back(std::make_unique<IdleStreams>(served.server->address()));
-  std::this_thread::sleep_for(1s);  // the guard looks at a connection four times a second
+  std::this_thread::sleep_for(1800ms);  // the guard looks at a connection each 250 ms
   for (std::size_t i = 0; i < idle.size(); ++i) {
     const char* method = i < std::size(kUnread) ? kUnread[i].first : "none";
     EXPECT_TRUE(idle[i]->Answers()) << method;

@@ -200,7 +200,7 @@ TEST_P(FloodTest, AfterMisuseOnlyCallsWithARightOpenTheAddress) {
   absl::Status listed;
   do {
     listed = list(token);
-  } while (absl::IsUnavailable(listed));  // it waits for its turn for longer than it may take
+  } while (absl::IsUnavailable(listed));  // it waited for its turn for too long
   EXPECT_EQ(listed, absl::OkStatus());
   EXPECT_TRUE(any_of(20, 20)) << "all at once";
 }
