@@ -129,12 +129,11 @@ class Resolution {
   }
 
   /// No search takes much longer than a scan. One that the calibration expects to take
-  /// that long is a scan at once. The beams of a multi-start search compute distances
-  /// again and again, so they are bounded on any tier. A graph search does not; where the
-  /// user names its parameters, they are obeyed.
+  /// that long is a scan at once. Where the user names the parameters of a graph search,
+  /// they are obeyed: it computes no distance twice, as beams of a multi-start search do.
   void BoundByScan() {
     const bool in_dram = !context_.far && !context_.block_tier && context_.row_bytes > 0;
-    if (params_.mode == SearchMode::kMultiStart) {
+    if (in_dram && params_.mode == SearchMode::kMultiStart) {
       params_.most_distances = context_.n / 4 * 3 / params_.query_threads;
     } else if (options_.VisitsAll(context_)) {
       params_.mode = SearchMode::kScan;
