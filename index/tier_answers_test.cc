@@ -85,7 +85,7 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWhereARecordTakesABlock) {
            .beam_width = 1},
            {.k = 50, .ef_l0 = 50, .mode = SearchMode::kQuantized, .nprobe = 0, .beam_width = 64},
            {.k = 10, .mode = SearchMode::kGraph},
-           {.k = 10, .ef_l1 = 8, .ef_l0 = 8, .mode = SearchMode::kMultiStart}}) {
+           {.k = 10, .ef_l1 = 2, .ef_l0 = 2, .mode = SearchMode::kMultiStart}}) {
     SCOPED_TRACE(absl::StrCat(options.mode.has_value() ? Name(*options.mode).data() : "default",
                               " width ", options.beam_width.value_or(0)));
     if (options.mode == SearchMode::kQuantized && !options.beam_width.has_value()) {
