@@ -132,9 +132,9 @@ absl::Status VectorFile::CheckScale(Metric metric) const {
     most = std::max(most, square);
   }
   if (most == 0) return absl::OkStatus();
-  return InvalidArgument(path_, ": the largest squared norm of ", count, " rows: expected at least ",
-                         kLeast, ", so that f32 distances do not vanish; found ", most,
-                         ": scale the vectors");
+  return InvalidArgument(
+      path_, ": the largest squared norm of ", count, " rows: expected at least ", kLeast,
+      ", so that f32 distances do not vanish; found ", most, ": scale the vectors");
 }
 
 absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype,

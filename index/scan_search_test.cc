@@ -281,7 +281,7 @@ TEST(Scan, NoSearchComputesTwiceItsDistances) {
 
 /// Uniform vectors in many dimensions, among which no graph finds its way.
 TEST(Scan, TakesOverFromATraversalThatTakesLonger) {
-  constexpr std::uint32_t kDim = 64, kRows = 3000;
+  constexpr std::uint32_t kDim = 64, kRows = 1000;
   Normal normal(3);
   const auto fill = [&](std::uint32_t, float* row) {
     for (std::uint32_t i = 0; i < kDim; ++i) row[i] = normal();

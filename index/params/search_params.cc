@@ -121,7 +121,8 @@ class Resolution {
   /// How many distances a traversal in DRAM computes in the time of a scan. Either costs
   /// as much as reading its row and some bytes, and a traversal's more for each place of
   /// the beam, parts of which move. The numbers are guesses: on 20,000 vectors of 12 to
-  /// 384 bytes in the cache of a Sapphire Rapids, a traversal's cost 3 to 5 times a scan's.
+  /// 384 bytes in the cache of a Sapphire Rapids, a traversal's cost 3 to 5 times a
+  /// scan's.
   std::uint64_t ScanInDistances() const {
     constexpr std::uint64_t kMoreOfScan = 192, kMore = 512, kPlacesPerByte = 8;
     const std::uint64_t row = context_.row_bytes, places = std::max(params_.ef_l0, params_.ef_l1);
@@ -134,7 +135,7 @@ class Resolution {
   void BoundByScan() {
     const bool in_dram = !context_.far && !context_.block_tier && context_.row_bytes > 0;
     if (in_dram && params_.mode == SearchMode::kMultiStart) {
-      params_.most_distances = context_.n / 4 * 3 / params_.query_threads;
+      params_.most_distances = context_.n / 8 * 5 / params_.query_threads;
     } else if (options_.VisitsAll(context_)) {
       params_.mode = SearchMode::kScan;
     } else if (in_dram && !options_.names_params() && params_.mode != SearchMode::kQuantized) {

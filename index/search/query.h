@@ -355,8 +355,9 @@ class BasicQuery {
          (phase_ == Phase::kL0 && mode_ == SearchMode::kGraph && by_codes == by_codes_));
     by_codes_ = by_codes;
     scans_ = true;
-    const bool by_quantized_codes = index_.encoder != nullptr && index_.coded == nullptr &&
-                                    (index_.far || index_.blocks != nullptr) && is_long && !gave_up_;
+    const bool by_quantized_codes = is_long && !gave_up_ && index_.encoder != nullptr &&
+                                    index_.coded == nullptr &&
+                                    (index_.far || index_.blocks != nullptr);
     mode_ = by_quantized_codes ? SearchMode::kQuantized : SearchMode::kScan;
     if (goes_on) {
       scratch_.beam.Reopen(Kept());

@@ -194,10 +194,10 @@ TEST_F(CalibrateTest, PredictsWhatScalarCodesFind) {
 }
 
 TEST_F(CalibrateTest, CodesThatAreTooCoarseAreRefusedByName) {
-  constexpr std::uint32_t kDim = 16;
+  constexpr std::uint32_t kDim = 64;
   build_ = SmallBuild(folder_, DType::kF32, Metric::kL2, 10, kDim);
   std::mt19937 random;
-  std::vector<float> values(4000 * kDim);
+  std::vector<float> values(12000 * kDim);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = std::normal_distribution<float>()(random);
     if (i % kDim == 0) values[i] *= 1000;  // one long axis takes all levels
@@ -308,7 +308,7 @@ TEST_F(CalibrateTest, AsManyNeighborsAsVectorsCanBeTuned) {
 TEST_F(CalibrateTest, ARecallOutOfReachNamesTheTuningThatMayReachIt) {
   Make(Shape::kUniform, DType::kF32, 32, 400);
   ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
-  const auto index = *Index::Open(build_.out);
+  const auto index = *Index::Open(build_.out, {.slow = "nvme"});
   EXPECT_THAT(std::string(index->Resolve({.k = 3, .recall = 1}).status().message()),
               testing::HasSubstr("run hmann tune --k 3 --recall 1"));
 }
