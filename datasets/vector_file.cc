@@ -118,6 +118,7 @@ absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) con
 absl::Status VectorFile::CheckScale(Metric metric) const {
   // The squared distance of neighbors that are 4,096 times nearer to each other than to
   // the origin then keeps its 24 bits. Smaller vectors all seem to be equal, in the end.
+  // 4,096 is a guess of how near neighbors are; so is the number of rows.
   constexpr double kLeast = 0x1p-96;
   constexpr std::uint64_t kSampled = 4096;
   if (metric == Metric::kCosine || dtype_ != DType::kF32) return absl::OkStatus();

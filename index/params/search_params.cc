@@ -15,7 +15,8 @@ namespace {
 
 /// Width in L0 if `epsilon` ends the search: a bound for the hardest queries.
 constexpr std::uint32_t kMostOfEpsilon = 200;
-/// A scan compares this many vectors in the time that a unit of width takes in L0.
+/// A scan compares about this many vectors in the time that a unit of width takes in L0, a
+/// guess. It only tells a server how long a scan may take.
 constexpr std::uint64_t kScannedPerWidth = 64;
 
 absl::Status CheckTaken(const SearchParams& options, SearchMode mode) {
@@ -132,6 +133,8 @@ class Resolution {
   /// No search takes much longer than a scan. One that the calibration expects to take
   /// that long is a scan at once. Where the user names the parameters of a graph search,
   /// they are obeyed: it computes no distance twice, as beams of a multi-start search do.
+  /// Those leave room for L1, a scan and reranking below twice n (5/8 is a guess). Curves
+  /// without codes decide, because those with codes count few distances.
   void BoundByScan() {
     const bool in_dram = !context_.far && !context_.block_tier && context_.row_bytes > 0;
     if (in_dram && params_.mode == SearchMode::kMultiStart) {

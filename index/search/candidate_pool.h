@@ -18,7 +18,7 @@ namespace hmann {
 /// The pool is scratch->beam. It holds promoted nodes by their exact distance and other
 /// nodes by their estimate, until they are read.
 struct CandidatePool {
-  /// The error_bound of a scan.
+  /// The error_bound of a scan, a guess.
   static constexpr float kErrorsOfScan = 2;
 
   const PlacedIndex* index = nullptr;

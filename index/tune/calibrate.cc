@@ -31,7 +31,7 @@ struct Wanted {
 };
 constexpr Wanted kWanted[] = {{1, 5000}, {10, 2500}, {100, 500}, {1000, 100}, {10000, 4}};
 /// Eight bits lose nothing of most vectors. If they lose at most this share of the
-/// neighbors, the curve without codes is theirs.
+/// neighbors, which is a guess, the curve without codes is theirs.
 constexpr double kNothing = 0.001;
 /// Every curve has a point near these recalls, ascending.
 constexpr double kCalibrated[] = {kLeastRecall, 0.9, kDefaultRecall, 0.99};

@@ -105,7 +105,7 @@ absl::StatusOr<std::string_view> ChosenSimd();
 /// - a vector that f16 would keep to less than 1 / 256 of its norm; its components are
 ///   among the denormals and should be scaled;
 /// - a vector of floats under L2 or inner product with a squared norm above FLT_MAX / 4,
-///   or below 2^-96 and not 0, since its distances could overflow or vanish;
+///   since its distances could overflow;
 /// - a zero vector under cosine.
 absl::Status EncodeRow(const Kernels& kernels, DType from, const void* vector, std::byte* row);
 /// Encodes a query: `vector` has components of type QueryType(kernels.dtype).

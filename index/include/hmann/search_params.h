@@ -29,7 +29,7 @@ struct SearchContext {
 };
 
 /// At most this many vectors are all compared, unless the user names parameters. It costs
-/// less than what estimates are good for.
+/// less than what estimates are good for. The number is a guess.
 constexpr std::uint64_t kFewVectors = 256;
 
 /// The search parameters that a user sets: the number of neighbors, and either parameters
