@@ -15,8 +15,8 @@ namespace {
 
 /// Width in L0 if `epsilon` ends the search: a bound for the hardest queries.
 constexpr std::uint32_t kMostOfEpsilon = 200;
-/// A scan compares about this many vectors in the time that a unit of width takes in L0, a
-/// guess. It only tells a server how long a scan may take.
+/// A scan compares about this many vectors in the time that a unit of width takes in L0.
+/// It is a guess, and only tells a server how long a scan may take.
 constexpr std::uint64_t kScannedPerWidth = 64;
 
 absl::Status CheckTaken(const SearchParams& options, SearchMode mode) {
