@@ -17,6 +17,7 @@
 #include "index/params/ef_scale.h"
 #include "index/tune/counting.h"
 #include "index/tune/ef_scale_curve.h"
+#include "index/tune/held_out.h"
 #include "index/tune/learning_set.h"
 
 namespace hmann {
@@ -40,13 +41,6 @@ constexpr double kCalibrated[] = {kLeastRecall, 0.9, kDefaultRecall, 0.99};
 /// queries, and the slope of recall depends less on the choice of queries than its level.
 /// The number is a guess.
 constexpr std::uint64_t kSome = 300;
-
-/// A left-out vector is harder to find than a query, because its neighbors chose their
-/// links next to it. A left-in vector is too easy, because it leads to all of them. A
-/// query's misses lie between, at this share of the way, a guess. For k = 1, 10 and 100
-/// it was 0.47, 0.26, 0.1 on SIFT, 0.30, 0.17, 0.1 on words, 0.42, 0.27, 0 on uniform
-/// vectors, but 0.8, 0.55 on Fashion-MNIST (doc/notes/tuning.md).
-double ShareOfLeftIn(std::uint32_t k) { return std::max(0.0, 0.35 - 0.135 * std::log10(k)); }
 
 /// With few vectors, fewer queries are as precise.
 std::uint64_t LearningQueries(const CalibrateOptions& options, std::uint64_t wanted,
@@ -186,13 +180,19 @@ class CalibrationOfIndex {
     return contexts;
   }
 
-  /// Recall of the neighbors other than itself that left-in vectors find.
-  static absl::StatusOr<double> OthersThanItself(ResolvedParams params, std::uint64_t queries,
-                                                 CountingRuns& runs) {
-    ++params.k;
-    if (params.ef_l0 > 0) params.ef_l0 = std::max(params.ef_l0, params.k);
-    HMANN_ASSIGN_OR_RETURN(const Counted counted, runs.Run(params, queries));
-    return (counted.recall * params.k - 1) / (params.k - 1);
+  /// Runs vectors of the index, and corrects their recall to that of queries (HeldOut).
+  absl::StatusOr<Counted> Count(ResolvedParams params, std::uint64_t queries, CountingRuns& runs,
+                                CountingRuns& left_in) {
+    HMANN_ASSIGN_OR_RETURN(Counted counted, runs.Run(params, queries));
+    // A sample has too few vectors for a large k; few queries are missed there anyway.
+    if (left_in.queries() == 0 || params.k > kLeastRare) return counted;
+    if (held_out_ == nullptr) {
+      HMANN_ASSIGN_OR_RETURN(held_out_, HeldOut::Make(path_, options_.threads, options_.cancelled));
+    }
+    HMANN_ASSIGN_OR_RETURN(const double share, held_out_->Share(params.k, counted.recall));
+    HMANN_ASSIGN_OR_RETURN(const double others, OthersThanItself(params, queries, left_in));
+    counted.recall += share * std::max(0.0, others - counted.recall);
+    return counted;
   }
 
   absl::Status AddCurve(const SearchContext& context, std::optional<SearchMode> mode,
@@ -204,7 +204,8 @@ class CalibrationOfIndex {
     if (mode.has_value() && at_one.mode != mode) return absl::OkStatus();
     const auto count = [&](double ef_scale, std::uint64_t of) {
       progress_.Advance(1);
-      return runs.Run(WithEfScale(at_one, ef_scale, context.n, context.n1), of);
+      const ResolvedParams params = WithEfScale(at_one, ef_scale, context.n, context.n1);
+      return mode.has_value() ? runs.Run(params, of) : Count(params, of, runs, runs_left_in);
     };
     const std::uint64_t some = Some(queries, k);
     EfScaleCurve curve([&](double ef_scale) { return count(ef_scale, some); },
@@ -221,15 +222,7 @@ class CalibrationOfIndex {
     if (!middle.has_value()) middle = curve.points().back();
     HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->ef_scale, queries));
     const auto answers = static_cast<double>(queries * k);
-    double recall = all.recall;
-    if (runs_left_in.queries() > 0 && !mode.has_value()) {
-      HMANN_ASSIGN_OR_RETURN(
-          const double others,
-          OthersThanItself(WithEfScale(at_one, middle->ef_scale, context.n, context.n1), queries,
-                           runs_left_in));
-      recall += ShareOfLeftIn(k) * std::max(0.0, others - recall);
-    }
-    const double shift = Logit(recall, answers) - Logit(middle->counted.recall, answers);
+    const double shift = Logit(all.recall, answers) - Logit(middle->counted.recall, answers);
     Calibration::Curve& made = calibration_.curves.emplace_back();
     made.way = WayOf(at_one, context);
     made.k = k;
@@ -255,6 +248,7 @@ class CalibrationOfIndex {
   std::string path_;
   std::vector<std::shared_ptr<const Index>> indexes_;  ///< without codes, with 8 bits, with 4
   Calibration calibration_;
+  std::unique_ptr<HeldOut> held_out_;
 };
 
 }  // namespace

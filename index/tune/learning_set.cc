@@ -52,23 +52,6 @@ GroundTruth Chosen(const GroundTruth& all, const std::vector<std::uint32_t>& cho
   return truth;
 }
 
-/// Appends a vector of the index as a query.
-void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows) {
-  const IndexInfo& info = file.info();
-  const RecordLayout& records = file.records();
-  const std::byte* row = id < records.n1
-                             ? file.fast_rows().data() + id * file.fast_row_stride()
-                             : file.l0().data() + records.Offset(id) + records.row_offset;
-  if (!IsFloat(info.dtype)) {
-    rows.insert(rows.end(), row, row + info.dim * SizeOf(info.dtype));
-    return;
-  }
-  std::vector<float> components(info.dim);
-  ReadComponents(info.dtype, row, info.dim, components.data());
-  const auto* bytes = reinterpret_cast<const std::byte*>(components.data());
-  rows.insert(rows.end(), bytes, bytes + info.dim * sizeof(float));
-}
-
 /// Above this number of distances neighbors are searched for, not computed: seconds on
 /// two cores.
 constexpr double kMostCompared = 2e9;
@@ -123,6 +106,22 @@ absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, Lea
 }
 
 }  // namespace
+
+void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows) {
+  const IndexInfo& info = file.info();
+  const RecordLayout& records = file.records();
+  const std::byte* row = id < records.n1
+                             ? file.fast_rows().data() + id * file.fast_row_stride()
+                             : file.l0().data() + records.Offset(id) + records.row_offset;
+  if (!IsFloat(info.dtype)) {
+    rows.insert(rows.end(), row, row + info.dim * SizeOf(info.dtype));
+    return;
+  }
+  std::vector<float> components(info.dim);
+  ReadComponents(info.dtype, row, info.dim, components.data());
+  const auto* bytes = reinterpret_cast<const std::byte*>(components.data());
+  rows.insert(rows.end(), bytes, bytes + info.dim * sizeof(float));
+}
 
 absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(options.index));

@@ -9,6 +9,7 @@
 #include "datasets/ground_truth.h"
 #include "hmann/hmann.h"
 #include "hmann/progress.h"
+#include "index/format/reader.h"
 
 namespace hmann {
 
@@ -48,6 +49,9 @@ struct LearningOptions {
   std::uint32_t k = 10;
   std::uint64_t seed = 1;
 };
+
+/// Appends a vector of the index as a query.
+void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows);
 
 /// Makes a learning set. Without queries it uses vectors of the index itself and searches
 /// for each as if it were not there. Such queries have exactly the distribution of the

@@ -1,0 +1,126 @@
+#include "index/tune/held_out.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/random.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/construct/pipeline.h"
+#include "index/index_impl.h"
+#include "index/params/ef_scale.h"
+#include "index/tune/exact_search.h"
+
+namespace hmann {
+namespace {
+
+constexpr std::uint64_t kSampled = 8000, kHeldOut = 2000, kMostSampleBytes = 64_MiB;
+constexpr std::uint64_t kSampleSeed = 0x5eed;
+
+}  // namespace
+
+HeldOut::~HeldOut() {
+  std::error_code error;
+  std::filesystem::remove(path_, error);
+}
+
+absl::StatusOr<std::unique_ptr<HeldOut>> HeldOut::Make(const std::string& index, int threads,
+                                                       const std::atomic<bool>* cancelled) {
+  HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(index));
+  const IndexInfo& info = file.info();
+  auto made = std::make_unique<HeldOut>();
+  made->threads_ = threads;
+  made->cancelled_ = cancelled;
+  made->path_ = absl::StrCat(index, ".sample.", getpid());
+  made->vector_bytes_ = info.dim * SizeOf(QueryType(info.dtype));
+  const std::uint64_t fit = kMostSampleBytes / made->vector_bytes_;
+  const std::uint64_t sample = std::min({kSampled, info.n / 2, fit});
+  const std::uint64_t queries = std::min({kHeldOut, info.n / 4, fit});
+  std::set<NodeId> chosen;
+  std::vector<std::byte> base;
+  for (std::uint64_t i = 0; chosen.size() < sample + queries; ++i) {
+    const auto id = static_cast<NodeId>(RandomBelow(kSampleSeed, i, info.n));
+    if (chosen.insert(id).second) AppendRow(file, id, chosen.size() <= sample ? base : made->rows_);
+  }
+  BuildOptions build;
+  build.out = made->path_;
+  build.metric = info.metric;
+  build.vectors = {base.data(), QueryType(info.dtype), info.dim, sample, made->vector_bytes_};
+  build.dtype = info.dtype;
+  build.m = info.m;
+  build.ef_construction = info.ef_construction;
+  build.alpha = info.alpha;
+  build.promote = info.promote;
+  build.threads = threads;
+  build.cancelled = cancelled;
+  Progress quiet(Progress::Show::kNever);
+  HMANN_RETURN_IF_ERROR(BuildIndex(build, quiet).status());
+  HMANN_ASSIGN_OR_RETURN(made->index_,
+                         Index::Open(made->path_, {.fast = "mapped", .slow = "mapped"}));
+  return made;
+}
+
+absl::StatusOr<LearningSet> HeldOut::Queries(std::uint32_t k) const {
+  Progress quiet(Progress::Show::kNever);
+  HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(path_));
+  LearningSet set;
+  set.rows = rows_;
+  set.vector_bytes = vector_bytes_;
+  HMANN_ASSIGN_OR_RETURN(set.truth, ExactSearch(file, rows_, k, threads_, quiet));
+  return set;
+}
+
+absl::StatusOr<std::vector<HeldOut::Point>> HeldOut::Measure(std::uint32_t k) const {
+  Progress quiet(Progress::Show::kNever);
+  HMANN_ASSIGN_OR_RETURN(const LearningSet queries, Queries(k));
+  HMANN_ASSIGN_OR_RETURN(const LearningSet left_out,
+                         MakeLearningSet({.index = path_, .most = queries.truth.n, .k = k}, quiet));
+  const LearningSet left_in = left_out.LeftIn();
+  CountingRuns out(index_, left_out, threads_, cancelled_),
+      in(index_, left_in, threads_, cancelled_), held(index_, queries, threads_, cancelled_);
+  SearchContext context = ImplOf(*index_).placed().Context();
+  context.far = context.block_tier = false;
+  context.ef_scale = 1.0f;
+  HMANN_ASSIGN_OR_RETURN(const ResolvedParams at_one, SearchParams({.k = k}).Resolve(context));
+  std::vector<Point> points;
+  for (double ef_scale = 1.0 / 8; ef_scale <= 4; ef_scale *= 2) {
+    const ResolvedParams params = WithEfScale(at_one, ef_scale, context.n, context.n1);
+    HMANN_ASSIGN_OR_RETURN(const Counted hard, out.Run(params, out.queries()));
+    HMANN_ASSIGN_OR_RETURN(const Counted real, held.Run(params, held.queries()));
+    HMANN_ASSIGN_OR_RETURN(const double easy, OthersThanItself(params, in.queries(), in));
+    const double way = easy - hard.recall;
+    if (way <= 0 || (!points.empty() && hard.recall <= points.back().recall)) break;
+    points.push_back({hard.recall, std::clamp((real.recall - hard.recall) / way, 0.0, 1.0)});
+  }
+  return points;
+}
+
+absl::StatusOr<double> HeldOut::Share(std::uint32_t k, double recall) {
+  const auto [known, is_new] = points_.try_emplace(k);
+  if (is_new) {
+    HMANN_ASSIGN_OR_RETURN(known->second, Measure(k));
+  }
+  const std::vector<Point>& points = known->second;
+  if (points.empty()) return 0.0;
+  const auto after = std::find_if(points.begin(), points.end(),
+                                  [&](const Point& point) { return point.recall > recall; });
+  if (after == points.begin()) return points.front().share;
+  if (after == points.end()) return points.back().share;
+  const Point &low = after[-1], &high = *after;
+  return low.share + (high.share - low.share) * (recall - low.recall) / (high.recall - low.recall);
+}
+
+absl::StatusOr<double> OthersThanItself(ResolvedParams params, std::uint64_t queries,
+                                        CountingRuns& left_in) {
+  ++params.k;
+  if (params.ef_l0 > 0) params.ef_l0 = std::max(params.ef_l0, params.k);
+  HMANN_ASSIGN_OR_RETURN(const Counted counted, left_in.Run(params, queries));
+  return (counted.recall * params.k - 1) / (params.k - 1);
+}
+
+}  // namespace hmann

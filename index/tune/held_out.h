@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "hmann/hmann.h"
+#include "index/tune/counting.h"
+#include "index/tune/learning_set.h"
+
+namespace hmann {
+
+/// An index of a sample of an index's vectors, and other vectors of it as real queries.
+///
+/// A left-out vector is harder to find than a query, because its neighbors chose their
+/// links next to it. A left-in vector is too easy, because it leads to all of them. A
+/// query finds a share of what lies between. The share depends on the data (0.1 to 1),
+/// and hardly on the number of vectors (doc/notes/tuning.md), so a small index shows it.
+class HeldOut {
+ public:
+  /// Builds the index, mostly within two seconds, as a file next to `index` that is
+  /// removed at once. `cancelled`: not owned, may be nullptr. Errors: those of
+  /// BuildIndex, Index::Open.
+  static absl::StatusOr<std::unique_ptr<HeldOut>> Make(const std::string& index, int threads,
+                                                       const std::atomic<bool>* cancelled);
+
+  ~HeldOut();
+
+  /// The share for k neighbors, 0 to 1, at the effort where left-out vectors find
+  /// `recall`. Errors: those of MakeLearningSet.
+  absl::StatusOr<double> Share(std::uint32_t k, double recall);
+
+ private:
+  struct Point {
+    double recall, share;  ///< recall: of left-out vectors
+  };
+
+  absl::StatusOr<LearningSet> Queries(std::uint32_t k) const;
+  absl::StatusOr<std::vector<Point>> Measure(std::uint32_t k) const;
+
+  int threads_ = 0;
+  const std::atomic<bool>* cancelled_ = nullptr;
+  std::string path_;  ///< of the small index, while this lives
+  std::shared_ptr<const Index> index_;
+  std::vector<std::byte> rows_;  ///< the queries, as LearningSet's
+  std::size_t vector_bytes_ = 0;
+  std::map<std::uint32_t, std::vector<Point>> points_;  ///< by k, recall ascending
+};
+
+/// Recall of the neighbors other than itself that the first `queries` of the left-in
+/// vectors find.
+absl::StatusOr<double> OthersThanItself(ResolvedParams params, std::uint64_t queries,
+                                        CountingRuns& left_in);
+
+}  // namespace hmann
