@@ -121,8 +121,8 @@ absl::StatusOr<GroundTruth> ReadGroundTruth(const std::string& path) {
 
 absl::Status WriteGroundTruth(const std::string& path, const GroundTruth& truth) {
   const std::string suffix = FormatSuffix(path);
-  if (suffix == ".hdf5" || suffix == ".h5")
-    return InvalidArgument(path, ": write .hdf5 with its vectors");
+  if (!IsTruthSuffix(suffix))
+    return InvalidArgument(path, ": suffix '", suffix, "' found, expected .gt, .ibin or .ivecs");
   const std::uint64_t count = std::uint64_t{truth.n} * truth.k;
   if (count == 0 || truth.ids.size() != count ||
       (!truth.distances.empty() && truth.distances.size() != count)) {

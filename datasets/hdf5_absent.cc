@@ -11,7 +11,7 @@ absl::Status NotBuilt(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string&,
+absl::StatusOr<FileVectors> ReadHdf5Vectors(const std::string& path, const std::string&,
                                             std::uint64_t) {
   return NotBuilt(path);
 }

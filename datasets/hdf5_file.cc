@@ -140,7 +140,7 @@ absl::StatusOr<std::string> ReadDistance(const std::string& path, const Hdf5Hand
 
 }  // namespace
 
-absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name,
+absl::StatusOr<FileVectors> ReadHdf5Vectors(const std::string& path, const std::string& name,
                                             std::uint64_t rows) {
   if (name != "train" && name != "test") {
     return InvalidArgument(path, ": data set \"", name, "\" asked for, train or test expected");
@@ -153,7 +153,7 @@ absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::
   HMANN_ASSIGN_OR_RETURN(const auto typed, TypeOf(table));
   const auto [dtype, as_stored] = typed;
   const std::uint64_t row_bytes = table.dim * SizeOf(dtype);
-  Hdf5Vectors vectors{.dtype = dtype,
+  FileVectors vectors{.dtype = dtype,
                       .layout = {.offset = 0,
                                  .stride = row_bytes,
                                  .n = rows == 0 ? table.n : rows,
@@ -164,13 +164,7 @@ absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::
     vectors.layout.offset = offset;
     return vectors;
   }
-  const std::uint64_t bytes = vectors.layout.n * row_bytes;
-  if (const std::uint64_t usable = UsableMemoryBytes(); bytes > usable) {
-    return ResourceExhausted(
-        table.name, ": chunked or of doubles, so it must be read into memory: ", FormatSize(bytes),
-        " needed, ", FormatSize(usable), " usable");
-  }
-  HMANN_ASSIGN_OR_RETURN(vectors.memory, Buffer::Allocate(bytes));
+  HMANN_RETURN_IF_ERROR(vectors.Allocate(table.name, "chunked or of doubles"));
   const hid_t memory_type = dtype == DType::kF32  ? H5T_IEEE_F32LE
                             : dtype == DType::kU8 ? H5T_NATIVE_UINT8
                                                   : H5T_NATIVE_INT8;

@@ -12,23 +12,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "datasets/row_layout.h"
+#include "datasets/file_vectors.h"
 #include "hmann/distance.h"
-#include "index/base/buffer.h"
 
 namespace hmann {
 
-/// A data set of vectors. Either `memory` is empty and `layout` describes the file, for
-/// mapping, or `memory` holds the rows.
-struct Hdf5Vectors {
-  DType dtype = DType::kF32;
-  RowLayout layout;
-  Buffer memory;
-};
-
 /// `name`: "train" or "test". Components may be f32, f64 (rounded to f32), u8 or i8.
 /// Errors: as VectorFile::Open.
-absl::StatusOr<Hdf5Vectors> ReadHdf5Vectors(const std::string& path, const std::string& name,
+absl::StatusOr<FileVectors> ReadHdf5Vectors(const std::string& path, const std::string& name,
                                             std::uint64_t rows);
 
 /// `neighbors` and, if present, `distances`, row-major n x k.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "datasets/file_vectors.h"
 #include "datasets/row_layout.h"
 #include "index/base/errors.h"
 #include "index/base/file.h"
@@ -11,8 +12,9 @@
 namespace hmann {
 
 absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, std::uint64_t n) {
-  HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   const std::string suffix = FormatSuffix(path);
+  if (suffix == ".npy") return ReadNpyLabels(path, n);
+  HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   std::vector<std::uint64_t> labels;
   if (suffix != ".ivecs" && suffix != ".ibin") {
     if (file.bytes().size() % 8 != 0 || file.bytes().size() / 8 != n) {

@@ -8,7 +8,8 @@
 
 namespace hmann {
 
-/// Reads n labels from a raw file of n u64, or from an .ivecs or .ibin file with dim 1
+/// Reads n labels from a raw file of n u64, numpy's .npy, or an .ivecs or .ibin file with
+/// dim 1
 /// (whose labels must not be negative). Errors: as open(2); INVALID_ARGUMENT naming
 /// expected and found if the file does not hold n labels.
 absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, std::uint64_t n);

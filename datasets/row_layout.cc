@@ -58,6 +58,10 @@ std::string FormatSuffix(const std::string& path) {
   return dot == std::string::npos ? "" : absl::AsciiStrToLower(name.substr(dot));
 }
 
+bool IsTruthSuffix(const std::string& suffix) {
+  return suffix == ".ibin" || suffix == ".ivecs" || suffix.starts_with(".gt");
+}
+
 std::pair<std::string, std::string> SplitHdf5Path(const std::string& path) {
   const std::size_t colon = path.rfind(':');
   if (colon == std::string::npos) return {path, ""};
@@ -140,7 +144,9 @@ absl::Status WithFormat(const absl::Status& error, const std::string& path,
   for (const auto& [suffixes, layout, component_bytes] : kFormats) {
     if (!absl::StrContains(suffixes, FormatSuffix(path)) &&
         layout(path, bytes, component_bytes, 0, kMaxDim).ok())
-      return InvalidArgument(error.message(), "; its content is ", suffixes);
+      // What could be done with another format does not help.
+      return InvalidArgument(error.message().substr(0, error.message().find("; if only")),
+                             "; its content is ", suffixes);
   }
   return error;
 }

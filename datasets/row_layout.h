@@ -56,6 +56,9 @@ std::uint32_t ReadU32(std::span<const std::byte> bytes, std::uint64_t offset);
 /// "base.1B.u8bin.crop_nb_10000000"; "" if there is none.
 std::string FormatSuffix(const std::string& path);
 
+/// Whether files with this suffix hold exact neighbors: .ibin, .ivecs, .gt or .gt100.
+bool IsTruthSuffix(const std::string& suffix);
+
 /// "x.hdf5:test" gives {"x.hdf5", "test"}; any other path gives {path, ""}.
 std::pair<std::string, std::string> SplitHdf5Path(const std::string& path);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "datasets/file_vectors.h"
 #include "datasets/hdf5_file.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
@@ -37,17 +38,18 @@ std::uint32_t FirstNotFinite(const std::byte* row, std::uint32_t dim, Bits expon
 
 absl::StatusOr<DType> DTypeOfSuffix(const std::string& path) {
   const std::string suffix = FormatSuffix(path);
-  if (suffix == ".fbin" || suffix == ".fvecs") return DType::kF32;
+  if (suffix == ".fbin" || suffix == ".fvecs" || suffix == ".npy" || suffix == ".csv")
+    return DType::kF32;
   if (suffix == ".f16bin") return DType::kF16;
   if (suffix == ".u8bin" || suffix == ".bvecs") return DType::kU8;
   if (suffix == ".i8bin") return DType::kI8;
-  for (const char* later : {".npy", ".npz", ".bf16bin", ".hvecs"}) {
-    if (suffix == later) return Unimplemented(path, ": ", suffix, " files are not supported yet");
-  }
-  if (suffix == ".ibin" || suffix == ".ivecs")
-    return InvalidArgument(path, ": ", suffix, " holds ids, not vectors");
-  return InvalidArgument(path, ": suffix \"", suffix,
-                         "\" found, .fbin .f16bin .u8bin .i8bin .fvecs .bvecs or .hdf5 expected");
+  if (suffix == ".hmann")
+    return InvalidArgument(path, ": an index found, vectors expected (swap the two names?)");
+  if (suffix == ".npz") return InvalidArgument(path, ": an archive: expected one array, np.save");
+  if (IsTruthSuffix(suffix)) return InvalidArgument(path, ": ", suffix, " holds ids, not vectors");
+  return InvalidArgument(path, ": suffix '", suffix,
+                         "' found, expected .npy .fbin .f16bin .u8bin "
+                         ".i8bin .fvecs .bvecs .csv or .hdf5");
 }
 
 absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64_t rows) {
@@ -55,9 +57,12 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
   file.path_ = path;
   const auto [name, data_set] = SplitHdf5Path(path);
   const std::string suffix = FormatSuffix(name);
-  if (IsHdf5(suffix)) {
-    HMANN_ASSIGN_OR_RETURN(Hdf5Vectors vectors,
-                           ReadHdf5Vectors(name, data_set.empty() ? "train" : data_set, rows));
+  if (IsHdf5(suffix) || suffix == ".npy" || suffix == ".csv") {
+    HMANN_ASSIGN_OR_RETURN(
+        FileVectors vectors,
+        suffix == ".npy"   ? ReadNpyVectors(path, rows)
+        : suffix == ".csv" ? ReadCsvVectors(path, rows)
+                           : ReadHdf5Vectors(name, data_set.empty() ? "train" : data_set, rows));
     file.dtype_ = vectors.dtype;
     file.layout_ = vectors.layout;
     file.memory_ = std::move(vectors.memory);
@@ -71,8 +76,8 @@ absl::StatusOr<VectorFile> VectorFile::Open(const std::string& path, std::uint64
       }
     }
   } else {
-    HMANN_ASSIGN_OR_RETURN(file.dtype_, DTypeOfSuffix(path));
     HMANN_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(path));
+    HMANN_ASSIGN_OR_RETURN(file.dtype_, DTypeOfSuffix(path));
     file.has_row_dims_ = IsVecs(suffix);
     const auto layout = (file.has_row_dims_ ? VecsLayout : BinLayout)(
         path, file.file_.bytes(), SizeOf(file.dtype_), rows, kMaxDim);

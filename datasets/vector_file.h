@@ -17,18 +17,19 @@ namespace hmann {
 /// The vectors of a mapped file, or vectors in memory. Pages of a mapping come and go
 /// with use, so files larger than memory work.
 ///
-/// The suffix selects the format: `.fvecs` `.bvecs`, `.fbin` `.f16bin` `.u8bin` `.i8bin`
-/// (also followed by `.crop_nb_N`), `.hdf5` of ann-benchmarks (`x.hdf5` and
-/// `x.hdf5:train` are the base, `x.hdf5:test` the queries). An HDF5 data set that is
-/// chunked, or of doubles, cannot be mapped and is read into memory as f32.
+/// The suffix selects the format: `.npy` of numpy, `.fvecs` `.bvecs`, `.fbin` `.f16bin`
+/// `.u8bin` `.i8bin` (also followed by `.crop_nb_N`), `.csv`, `.hdf5` of ann-benchmarks
+/// (`x.hdf5` and `x.hdf5:train` are the base, `x.hdf5:test` the queries). An HDF5 data
+/// set that is chunked, or of doubles, cannot be mapped and is read into memory as f32;
+/// so are text and other numpy arrays than C-ordered ones of our types.
 ///
 /// Move-only. Thread-safe for reading.
 class VectorFile {
  public:
   /// `rows`: 0 = all. Otherwise only the first `rows` are used, and a truncated prefix of
   /// a larger .?bin file is accepted. Errors: as open(2); INVALID_ARGUMENT naming file,
-  /// offset, expected and found for a malformed file or unknown suffix; UNIMPLEMENTED for
-  /// .npy and bf16; RESOURCE_EXHAUSTED for an unmappable data set that does not fit in
+  /// offset, expected and found for a malformed file or unknown suffix;
+  /// RESOURCE_EXHAUSTED for an unmappable data set that does not fit in
   /// memory.
   static absl::StatusOr<VectorFile> Open(const std::string& path, std::uint64_t rows = 0);
   /// Views vectors in the caller's memory, which must stay while this lives. Errors refer
@@ -79,8 +80,8 @@ class VectorFile {
   const std::byte* data_ = nullptr;
 };
 
-/// The dtype of a format suffix that holds vectors (".u8bin"). Errors: UNIMPLEMENTED for
-/// .npy, bf16; INVALID_ARGUMENT for .ibin, .ivecs (ids, not vectors) and for unknown
+/// The dtype of a format suffix that holds vectors (".u8bin"); f32 for .npy and .csv.
+/// Errors: INVALID_ARGUMENT for .ibin, .ivecs (ids, not vectors) and for unknown
 /// suffixes.
 absl::StatusOr<DType> DTypeOfSuffix(const std::string& path);
 

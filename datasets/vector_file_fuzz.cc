@@ -21,8 +21,8 @@
 namespace hmann {
 namespace {
 
-constexpr const char* kSuffixes[] = {".fbin",  ".f16bin", ".u8bin", ".i8bin", ".fvecs",
-                                     ".bvecs", ".ibin",   ".ivecs", ".gt",    ".labels"};
+constexpr const char* kSuffixes[] = {".fbin", ".f16bin", ".u8bin", ".i8bin",  ".fvecs", ".bvecs",
+                                     ".ibin", ".ivecs",  ".gt",    ".labels", ".npy",   ".csv"};
 
 /// A file in memory, under a name with the suffix that selects the reader.
 class NamedMemory {

@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "datasets/file_vectors.h"
 #include "index/base/cpu.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
@@ -33,7 +36,8 @@ bool WriteComponent(DType dtype, float value, std::byte* row, std::uint32_t c) {
 
 }  // namespace
 
-absl::StatusOr<VectorWriter> VectorWriter::Create(const std::string& path, std::uint32_t dim) {
+absl::StatusOr<VectorWriter> VectorWriter::Create(const std::string& path, std::uint32_t dim,
+                                                  DType of_npy) {
   VectorWriter writer;
   HMANN_RETURN_IF_ERROR(FileToWrite(path).status());
   writer.path_ = path;
@@ -42,21 +46,37 @@ absl::StatusOr<VectorWriter> VectorWriter::Create(const std::string& path, std::
   if (dim == 0 || dim > kMaxDim) {
     return InvalidArgument(path, ": dimension ", dim, " asked for, 1 to ", kMaxDim, " expected");
   }
-  const std::string suffix = FormatSuffix(path);
-  writer.has_row_dims_ = suffix == ".fvecs" || suffix == ".bvecs";
+  writer.suffix_ = FormatSuffix(path);
+  if (writer.suffix_ == ".npy") writer.dtype_ = of_npy;
   HMANN_ASSIGN_OR_RETURN(writer.file_, AtomicFile::Create(path));
-  if (!writer.has_row_dims_) {
-    const std::uint32_t header[2] = {0, dim};
-    HMANN_RETURN_IF_ERROR(writer.file_.Append(header, sizeof(header)));
-  }
+  const std::string header = writer.Header();
+  HMANN_RETURN_IF_ERROR(writer.file_.Append(header.data(), header.size()));
   return writer;
+}
+
+/// What precedes the first row.
+std::string VectorWriter::Header() const {
+  if (suffix_ == ".npy") return NpyHeader(dtype_, n_, dim_);
+  if (has_row_dims() || suffix_ == ".csv") return "";
+  const std::uint32_t header[2] = {static_cast<std::uint32_t>(n_), dim_};
+  return {reinterpret_cast<const char*>(header), sizeof(header)};
 }
 
 absl::Status VectorWriter::Append(const std::byte* rows, std::uint64_t n) {
   const std::size_t row_bytes = dim_ * SizeOf(dtype_);
   n_ += n;
-  if (!has_row_dims_) return file_.Append(rows, n * row_bytes);
+  if (!has_row_dims() && suffix_ != ".csv") return file_.Append(rows, n * row_bytes);
   for (std::uint64_t i = 0; i < n; ++i) {
+    if (suffix_ == ".csv") {
+      std::vector<float> values(dim_);
+      ReadComponents(dtype_, rows + i * row_bytes, dim_, values.data());
+      const std::string line = absl::StrJoin(values, ",", [](std::string* out, float value) {
+        absl::StrAppendFormat(out, "%.9g", value);
+      });
+      HMANN_RETURN_IF_ERROR(file_.Append(line.data(), line.size()));
+      HMANN_RETURN_IF_ERROR(file_.Append("\n", 1));
+      continue;
+    }
     HMANN_RETURN_IF_ERROR(file_.Append(&dim_, 4));
     HMANN_RETURN_IF_ERROR(file_.Append(rows + i * row_bytes, row_bytes));
   }
@@ -65,13 +85,10 @@ absl::Status VectorWriter::Append(const std::byte* rows, std::uint64_t n) {
 
 absl::Status VectorWriter::Commit() {
   if (n_ == 0) return InvalidArgument(path_, ": 0 vectors to write, at least 1 expected");
-  if (!has_row_dims_) {
-    if (n_ > std::numeric_limits<std::uint32_t>::max()) {
-      return InvalidArgument(path_, ": ", n_, " vectors to write, less than 2^32 expected");
-    }
-    const auto n = static_cast<std::uint32_t>(n_);
-    HMANN_RETURN_IF_ERROR(file_.WriteAt(0, &n, 4));
-  }
+  if (!has_row_dims() && n_ > std::numeric_limits<std::uint32_t>::max())
+    return InvalidArgument(path_, ": ", n_, " vectors to write, less than 2^32 expected");
+  const std::string header = Header();
+  if (!header.empty()) HMANN_RETURN_IF_ERROR(file_.WriteAt(0, header.data(), header.size()));
   return file_.Commit();
 }
 
@@ -119,7 +136,7 @@ absl::Status ConvertRow(DType from, const std::byte* in, DType to, std::byte* ou
 }
 
 absl::Status ConvertVectors(const VectorFile& from, const std::string& path, Progress& progress) {
-  HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, from.dim()));
+  HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, from.dim(), from.dtype()));
   from.Advise(MappedFile::Access::kSequential, 0, from.n());
   std::vector<std::byte> row(from.dim() * SizeOf(writer.dtype()));
   progress.Start("convert", from.n(), "vectors");

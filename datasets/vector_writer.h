@@ -18,9 +18,10 @@ namespace hmann {
 /// appears whole or not at all. Move-only.
 class VectorWriter {
  public:
-  /// Errors: as DTypeOfSuffix; INVALID_ARGUMENT for dim 0 or above kMaxDim; as
-  /// AtomicFile.
-  static absl::StatusOr<VectorWriter> Create(const std::string& path, std::uint32_t dim);
+  /// `of_npy`: the dtype of a .npy file; other suffixes name theirs. Errors: as
+  /// DTypeOfSuffix; INVALID_ARGUMENT for dim 0 or above kMaxDim; as AtomicFile.
+  static absl::StatusOr<VectorWriter> Create(const std::string& path, std::uint32_t dim,
+                                             DType of_npy = DType::kF32);
 
   DType dtype() const { return dtype_; }
 
@@ -32,10 +33,12 @@ class VectorWriter {
   absl::Status Commit();
 
  private:
-  std::string path_;
+  std::string Header() const;
+  bool has_row_dims() const { return suffix_ == ".fvecs" || suffix_ == ".bvecs"; }
+
+  std::string path_, suffix_;
   AtomicFile file_;
   DType dtype_ = DType::kF32;
-  bool has_row_dims_ = false;
   std::uint32_t dim_ = 0;
   std::uint64_t n_ = 0;
 };

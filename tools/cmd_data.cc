@@ -41,8 +41,7 @@ bool IsHdf5(const std::string& path) {
 /// True for files that are read as ground truth: every suffix that no vector format
 /// claims.
 bool IsGroundTruth(const std::string& path) {
-  return !IsHdf5(SplitHdf5Path(path).first) &&
-         absl::IsInvalidArgument(DTypeOfSuffix(path).status());
+  return !IsHdf5(SplitHdf5Path(path).first) && !DTypeOfSuffix(path).ok();
 }
 
 absl::Status List(const DataFlags& flags) {
@@ -60,10 +59,10 @@ absl::Status List(const DataFlags& flags) {
                     {"url", set.where}});
   }
   if (flags.json) return PrintJson({{"data_sets", sets}});
-  std::cerr << absl::StreamFormat("%-28s %-5s %5s %-7s %13s %8s  %-10s %s\n", "name", "dtype",
+  std::cout << absl::StreamFormat("%-28s %-5s %5s %-7s %13s %8s  %-10s %s\n", "name", "dtype",
                                   "dim", "metric", "n", "queries", "vectors", "title");
   for (const DataSet& set : Catalog()) {
-    std::cerr << absl::StreamFormat("%-28s %-5s %5d %-7s %13d %8d  %-10s %s%s\n", set.name,
+    std::cout << absl::StreamFormat("%-28s %-5s %5d %-7s %13d %8d  %-10s %s%s\n", set.name,
                                     std::string(Name(set.dtype)), set.dim,
                                     std::string(Name(set.metric)), set.n, set.queries,
                                     FormatSize(set.n * set.dim * SizeOf(set.dtype)), set.title,
@@ -91,13 +90,13 @@ absl::Status RunFetch(const DataFlags& flags) {
     }
     entry["was_there"] = file.was_there;
     if (!flags.json)
-      std::cerr << file.path
+      std::cout << file.path
                 << (file.was_there ? ": was there, checksum as pinned\n"
                                    : ": fetched, checksum pinned\n");
     files.push_back(std::move(entry));
   }
   if (!flags.json && !selection.has_ground_truth) {
-    std::cerr << "No ground truth is published for " << flags.in
+    std::cout << "No ground truth is published for " << flags.in
               << ": `hmann data groundtruth` computes it.\n";
   }
   if (!flags.json) return absl::OkStatus();
@@ -125,11 +124,9 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
 absl::Status RunConvert(const DataFlags& flags) {
   Progress progress;
   HMANN_RETURN_IF_ERROR(FileToWrite(flags.out).status());
-  if (IsHdf5(flags.out)) {
-    return InvalidArgument(flags.out,
-                           ": .hdf5 files are read, not written: expected another suffix");
-  }
-  if (IsGroundTruth(flags.out)) {
+  if (IsTruthSuffix(FormatSuffix(flags.out))) {
+    if (!IsGroundTruth(flags.in))
+      return InvalidArgument(flags.in, ": expected exact neighbors, as ", flags.out, " holds");
     HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.in));
     HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, truth));
     return Print(flags, DescribeTruth(flags.out, truth));
@@ -189,7 +186,9 @@ void DeclareConvert(CLI::App& app, const Flags& flags) {
                  "vector or ground-truth file; x.hdf5:test reads the queries of an HDF5 file")
       ->required();
   app.add_option("out", flags->out,
-                 "file to write, in the format of its suffix; values that the new dtype cannot "
+                 "file to write, in the format of its suffix (.npy .fbin .f16bin .u8bin .i8bin "
+                 ".fvecs .bvecs "
+                 ".csv, or .gt .ibin .ivecs for exact neighbors); values that the new dtype cannot "
                  "hold exactly are an error; .f16bin rounds, and rejects values beyond 65504")
       ->required();
   app.add_option("--rows", flags->rows, "use only the first rows");
@@ -206,7 +205,7 @@ void DeclareInfo(CLI::App& app, const Flags& flags) {
 absl::Status Print(const DataFlags& flags, const Json& report) {
   if (flags.json) return PrintJson(report);
   for (const auto& [key, value] : report.items()) {
-    std::cerr << key << ": " << (value.is_string() ? value.get<std::string>() : JsonText(value))
+    std::cout << key << ": " << (value.is_string() ? value.get<std::string>() : JsonText(value))
               << "\n";
   }
   return absl::OkStatus();
