@@ -22,15 +22,13 @@ absl::Status ServerOptions::Validate() const {
   if (!loopback && !tls.any() && !insecure) {
     return InvalidArgument(
         "--listen ", listen,
-        " is reached from other machines, unencrypted: give --tls-cert and --tls-key, "
-        "or --insecure if that is meant");
+        " is open to other machines: expected --tls-cert and --tls-key, or --insecure");
   }
   if (!http.empty()) {
     HMANN_ASSIGN_OR_RETURN(const bool http_loopback, IsLoopback("--http", http));
     if (!http_loopback && !insecure) {
-      return InvalidArgument(
-          "--http ", http, " is reached from other machines, unencrypted: give --insecure if that ",
-          "is meant");
+      return InvalidArgument("--http ", http,
+                             " is open to other machines, unencrypted: expected --insecure");
     }
   }
   HMANN_RETURN_IF_ERROR(connections.Validate());

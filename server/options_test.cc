@@ -25,7 +25,9 @@ TEST(OptionsTest, ParsesNameAndPath) {
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->name, "sift-1m");
   EXPECT_EQ(spec->path, "/a=b/c.hmann");
-  for (const char* bad : {"sift", "=path", "sift=", "si ft=path", "a/b=path"}) {
+  EXPECT_EQ(IndexSpec::Parse("data/sift.hmann")->name, "sift");
+  EXPECT_EQ(IndexSpec::Parse("data/sift.hmann")->path, "data/sift.hmann");
+  for (const char* bad : {"", "si ft.hmann", "=path", "sift=", "si ft=path", "a/b=path"}) {
     EXPECT_EQ(IndexSpec::Parse(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }
 }

@@ -33,7 +33,7 @@ TEST(Eval, HelpIsOfItsCommands) {
                                         {"disk", "--in-flight"},
                                         {"scale", "--fast-bytes"},
                                         {"load", "--rate"}}) {
-    const Outcome help = Hmann({"eval", command, "--help"});
+    const Outcome help = Hmann({"eval", command, "--help-all"});
     EXPECT_EQ(help.exit_code, 0) << help.err;
     EXPECT_THAT(help.out,
                 AllOf(HasSubstr(absl::StrCat("Usage: hmann eval ", command)), HasSubstr(option)))
@@ -44,14 +44,14 @@ TEST(Eval, HelpIsOfItsCommands) {
 TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{}, "subcommand"},
-      {{"--color"}, "subcommand"},
-      {{"swep"}, "subcommand"},
+      {{"--color"}, "no option '--color'"},
+      {{"swep"}, "did you mean 'sweep'?"},
       {{"sweep"}, "--queries"},
       {{"sweep", "--queries", "q", "--out", "o"}, "--base, --index or --server"},
       {{"scale", "--sizes", "1k", "--base", "b", "--out", "o"}, "--queries"},
       {{"scale", "--build-memory", "much"}, "--build-memory"},
       {{"sweep", "--rounds", "0", "--base", "b", "--queries", "q", "--out", "o"}, "--rounds"},
-      {{"memory-mode"}, "subcommand"},
+      {{"memory-mode"}, "no command 'memory-mode'; expected sweep, tiers"},
       {{"load", "--", "extra words"}, "--server"}};
   for (const auto& [more, word] : wrong) {
     std::vector<std::string> arguments = {"eval"};
@@ -65,7 +65,7 @@ TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
   const Outcome failed = Hmann({"eval", "sweep", "--base", folder / "absent.fbin", "--queries",
                                 "q.fbin", "--out", folder / "out"});
   EXPECT_EQ(failed.exit_code, 1);
-  EXPECT_THAT(failed.err, AllOf(StartsWith("hmann eval: "), HasSubstr("absent.fbin")));
+  EXPECT_THAT(failed.err, AllOf(StartsWith("hmann eval sweep: "), HasSubstr("absent.fbin")));
 }
 
 /// A name may be a placement and contain "="; it ends where the JSON begins.

@@ -1,14 +1,17 @@
 #include "tools/build_flags.h"
 
 #include "CLI/Error.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "index/base/units.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 
 namespace hmann::tools {
 
 void AddGraphFlags(CLI::App& app, BuildOptions* build) {
+  const OptionGroup group(app, "Graph");
   AddParsed(app, "--dtype", ParseDType, &build->dtype,
             "type of the stored vectors (default: as in --base); f16 halves the bytes of an f32 "
             "base, rounded");
@@ -24,6 +27,7 @@ void AddGraphFlags(CLI::App& app, BuildOptions* build) {
 }
 
 CLI::Option* AddStructureFlags(CLI::App& app, BuildOptions* build) {
+  const OptionGroup group(app, "Promotion and codes");
   app.add_option("--bits", build->bits,
                  "bits per dimension of a code, for the quantized mode; 0: no codes (default 2; a "
                  "finished index keeps its own)")
@@ -37,9 +41,9 @@ CLI::Option* AddStructureFlags(CLI::App& app, BuildOptions* build) {
                   "keeps its own)")
       ->check([](const std::string& text) {
         double share = 0;
-        return CLI::detail::lexical_cast(text, share) && share > 0 && share < 1
+        return absl::SimpleAtod(text, &share) && share > 0 && share < 1
                    ? std::string()
-                   : "expected a share between 0 and 1";
+                   : absl::StrCat("expected a share between 0 and 1, as 0.16; found '", text, "'");
       });
 }
 

@@ -60,15 +60,15 @@ absl::Status PrintWorkStatus(const std::string& work, bool json) {
 
 void PrintBuild(const BuildReport& report, const std::string& out) {
   const IndexInfo& info = report.info;
-  std::cerr << absl::StrFormat("%s: %d vectors, %d x %s, %s, %d promoted (%.1f %%), %s\n", out,
+  std::cout << absl::StrFormat("%s: %d vectors, %d x %s, %s, %d promoted (%.1f %%), %s\n", out,
                                info.n, info.dim, std::string(Name(info.dtype)),
                                std::string(Name(info.metric)),
                                info.layers.size() > 1 ? info.layers[1].nodes : 0,
                                100 * info.promote, FormatSize(info.file_bytes));
   if (report.promoted_by_norm)
-    std::cerr << "  promoted are the vectors of the largest norm: most answers are among them\n";
+    std::cout << "  promoted are the vectors of the largest norm: most answers are among them\n";
   PrintPhases(report.phases);
-  std::cerr << absl::StrFormat("  threads %d, peak memory %s\n", report.threads,
+  std::cout << absl::StrFormat("  threads %d, peak memory %s\n", report.threads,
                                FormatSize(report.peak_rss_bytes))
             << absl::StrFormat("  degree in L0 (in or out): mean %.1f, p99 %d, max %d\n",
                                report.degree_mean, report.degree_p99, report.degree_max)
@@ -82,7 +82,7 @@ void PrintBuild(const BuildReport& report, const std::string& out) {
 /// Prints how long the build would take.
 void PrintTime(const BuildForecast& forecast) {
   if (forecast.measured_rows == 0) return;
-  std::cerr << absl::StrFormat(
+  std::cout << absl::StrFormat(
       "  time    about %s on %d threads, %s of CPU: %d rows took %s here, and time grew with the "
       "power %.2f of the rows up to there (1 to 1.3 is believed, a guess)%s\n",
       FormatDuration(forecast.cpu_seconds / forecast.threads), forecast.threads,
@@ -94,20 +94,20 @@ void PrintTime(const BuildForecast& forecast) {
 
 void PrintForecast(const BuildOptions& build, const BuildForecast& forecast) {
   const BuildEstimate& estimate = forecast.estimate;
-  std::cerr << absl::StrFormat("%s: %d vectors of %d x %s, M = %d: %s\n", build.base,
+  std::cout << absl::StrFormat("%s: %d vectors of %d x %s, M = %d: %s\n", build.base,
                                forecast.shape.n, forecast.shape.dim,
                                std::string(Name(forecast.shape.dtype)), forecast.shape.m,
                                DescribeStructure(forecast.shape, forecast.structure));
   if (estimate.bounded.has_value()) {
-    std::cerr << absl::StrFormat(
+    std::cout << absl::StrFormat(
         "  memory  %s as given; at least %s\n  folder  at most %s (approximately: how many "
         "links lead far was seen on one set)\n  reads   the base %d times\n",
         FormatSize(build.memory), FormatSize(estimate.bounded->least_bytes),
         FormatSize(estimate.bounded->work_bytes), estimate.bounded->base_passes);
   } else {
-    std::cerr << "  memory  " << FormatSize(estimate.memory_bytes) << '\n';
+    std::cout << "  memory  " << FormatSize(estimate.memory_bytes) << '\n';
   }
-  std::cerr << "  index   " << FormatSize(estimate.file_bytes) << '\n';
+  std::cout << "  index   " << FormatSize(estimate.file_bytes) << '\n';
   PrintTime(forecast);
 }
 
@@ -138,11 +138,11 @@ void AddBoundedOptions(CLI::App& app, BuildFlags* flags, CLI::Option* base, CLI:
 
 void AddOptions(CLI::App& app, BuildFlags* flags) {
   BuildOptions* build = &flags->call.build;
-  CLI::Option* base = app.add_option("--base", build->base,
+  CLI::Option* base = app.add_option("--base,BASE", build->base,
                                      "vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5")
                           ->required();
   CLI::Option* out =
-      app.add_option("--out", build->out, "index file to write; written whole or not at all")
+      app.add_option("--out,OUT", build->out, "index file to write; written whole or not at all")
           ->required();
   app.add_option("--rows", build->rows, "use only the first rows (0: all)");
   AddGraphFlags(app, build);
@@ -195,7 +195,7 @@ CommandAction SetupBuild(CLI::App& app) {
     HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built, Build(flags->call, progress));
     if (flags->json) return PrintJson(ToJson(built));
     PrintBuild(built.report, build.out);
-    std::cerr << Describe(built.calibration);
+    std::cout << Describe(built.calibration);
     return absl::OkStatus();
   };
 }

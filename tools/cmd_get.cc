@@ -61,7 +61,7 @@ absl::Status Get(const GetFlags& flags) {
   nlohmann::ordered_json found = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < flags.labels.size() && (flags.json || flags.out.empty()); ++i) {
     const nlohmann::ordered_json vector = Components(vectors.data() + i * bytes, info);
-    if (!flags.json) std::cerr << flags.labels[i] << ": " << JsonText(vector) << '\n';
+    if (!flags.json) std::cout << flags.labels[i] << ": " << JsonText(vector) << '\n';
     found.push_back({{"label", flags.labels[i]}, {"vector", vector}});
   }
   if (!flags.json) return absl::OkStatus();

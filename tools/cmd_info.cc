@@ -39,7 +39,7 @@ std::string BesideFormula(const StructureBytes& structure) {
 }
 
 void PrintInfo(const IndexInfo& info, const std::string& path) {
-  std::cerr
+  std::cout
       << absl::StrFormat("%s  (format %s, %s)\n", path, info.version, FormatSize(info.file_bytes))
       << absl::StrFormat("  %d vectors, %d x %s, metric %s, %s\n", info.n, info.dim,
                          std::string(Name(info.dtype)), std::string(Name(info.metric)),
@@ -50,12 +50,12 @@ void PrintInfo(const IndexInfo& info, const std::string& path) {
                          info.content_hash);
   for (std::size_t level = info.layers.size(); level-- > 0;) {
     const LayerInfo& layer = info.layers[level];
-    std::cerr << absl::StrFormat("  L%-4d %12d  %10d  %11.2f\n", level, layer.nodes,
+    std::cout << absl::StrFormat("  L%-4d %12d  %10d  %11.2f\n", level, layer.nodes,
                                  layer.max_degree, layer.mean_degree);
   }
-  std::cerr << "\n  structure        tier           bytes         formula     diff\n";
+  std::cout << "\n  structure        tier           bytes         formula     diff\n";
   for (const StructureBytes& structure : info.bytes) {
-    std::cerr << absl::StrFormat("  %-16s %-5s %14d  %s\n", structure.name, structure.tier,
+    std::cout << absl::StrFormat("  %-16s %-5s %14d  %s\n", structure.name, structure.tier,
                                  structure.bytes, BesideFormula(structure));
   }
 }
@@ -74,12 +74,12 @@ absl::Status DescribeCpu(bool json) {
                       {"memory_bytes", UsableMemoryBytes()}});
   for (const auto& level : levels) {
     const auto name = level["name"].get<std::string>();
-    std::cerr << absl::StrFormat(
+    std::cout << absl::StrFormat(
         "%-8s %s%s\n", name,
         level["supported"].get<bool>() ? "supported" : "not supported by this CPU",
         name == std::string(chosen) ? ", in use" : "");
   }
-  std::cerr << absl::StrFormat("usable: %d cores, %s of memory\n", UsableCores(),
+  std::cout << absl::StrFormat("usable: %d cores, %s of memory\n", UsableCores(),
                                FormatSize(UsableMemoryBytes()));
   return absl::OkStatus();
 }
@@ -138,12 +138,12 @@ absl::Status DescribeLive(const InfoFlags& flags) {
     }
     return PrintJson(object);
   }
-  std::cerr << "  structure        tier                      bytes  where\n";
+  std::cout << "  structure        tier                      bytes  where\n";
   for (const auto& p : placements)
-    std::cerr << absl::StrFormat("  %-16s %-18s %12d  %s\n", p.structure, p.tier, p.bytes, p.where);
-  for (const std::string& choice : choices) std::cerr << "  " << choice << '\n';
+    std::cout << absl::StrFormat("  %-16s %-18s %12d  %s\n", p.structure, p.tier, p.bytes, p.where);
+  for (const std::string& choice : choices) std::cout << "  " << choice << '\n';
   if (bytes.has_value()) {
-    std::cerr << absl::StrFormat(
+    std::cout << absl::StrFormat(
                      "\n  upper links, promoted vectors and codes: %d bytes, formula %d\n",
                      bytes->fast, bytes->fast_formula)
               << absl::StrFormat(
@@ -183,7 +183,7 @@ CommandAction SetupInfo(CLI::App& app) {
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
     if (flags->json) return PrintJson(InfoJson(flags->index, info));
     PrintInfo(info, flags->index);
-    std::cerr << Describe(ReadCalibration(flags->index, info));
+    std::cout << Describe(ReadCalibration(flags->index, info));
     return absl::OkStatus();
   };
 }

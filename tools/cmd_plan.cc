@@ -20,18 +20,6 @@ struct PlanFlags {
   bool explain = false, json = false;
 };
 
-void PrintBounded(const BoundedPlan& plan, std::uint64_t memory) {
-  if (plan.base_passes == 0) {
-    std::cerr << absl::StrFormat("  within bounded memory: %s at least\n",
-                                 FormatSize(plan.least_bytes));
-    return;
-  }
-  std::cerr << absl::StrFormat(
-      "  within %s (--build-memory, --work): the base is read %d times, the folder takes %s at the "
-      "most (about: how many links lead far was seen on one set)\n",
-      FormatSize(memory), plan.base_passes, FormatSize(plan.work_bytes));
-}
-
 std::string CommandFor(const BuildOptions& wish) {
   if (!wish.from_index.empty()) return absl::StrCat("hmann promote ", wish.from_index);
   std::string command =
@@ -43,34 +31,63 @@ std::string CommandFor(const BuildOptions& wish) {
   return command;
 }
 
+/// Prints what the build takes, and the command for it.
+void PrintBuild(const PlanInput& input, const PlanReport& report) {
+  const BuildEstimate& build = report.build;
+  const PlanShape& shape = report.request.shape;
+  const std::uint64_t base = shape.n * shape.dim * SizeOf(shape.dtype);
+  const std::uint64_t memory = report.request.fast_bytes;
+  const bool bounded =
+      build.bounded.has_value() && build.bounded->base_passes > 0 && build.memory_bytes > memory;
+  const std::uint64_t work = bounded ? build.bounded->work_bytes : 0;
+  const std::string command = absl::StrCat(
+      CommandFor(input.build), StructureFlags(shape, report.plan.structure),
+      bounded ? absl::StrCat(" --build-memory ", memory >> 20, "MiB --work IDX.work") : "");
+  std::cout << absl::StrFormat("to build: %s of memory, %s of disk in all: base %s, index %s",
+                               FormatSize(bounded ? memory : build.memory_bytes),
+                               FormatSize(base + build.file_bytes + work), FormatSize(base),
+                               FormatSize(build.file_bytes));
+  if (bounded) {
+    std::cout << absl::StrFormat(
+        ", work folder at most %s (about: how many links lead far was seen on one set)\n"
+        "  the base is read %d times; in memory the build takes %s",
+        FormatSize(work), build.bounded->base_passes, FormatSize(build.memory_bytes));
+  } else if (build.bounded.has_value() && build.memory_bytes > memory) {
+    std::cout << absl::StrFormat("; with --build-memory at least %s",
+                                 FormatSize(build.bounded->least_bytes));
+  }
+  std::cout << "\n  time: unknown; this command with --plan measures it on some of the vectors\n  "
+            << command << '\n';
+}
+
 void PrintPlan(const PlanInput& input, const PlanReport& report) {
   const auto& [request, plan, build] = report;
   const BuildOptions& wish = input.build;
   const PlanShape& shape = request.shape;
-  std::cerr << absl::StrFormat("%d vectors of %d x %s, M = %d: %s\n", shape.n, shape.dim,
+  std::cout << absl::StrFormat("%d vectors of %d x %s, M = %d: %s\n", shape.n, shape.dim,
                                std::string(Name(shape.dtype)), shape.m,
                                DescribeStructure(shape, plan.structure));
   for (const PlacedBytes& line : plan.bytes) {
-    std::cerr << absl::StrFormat("  %-22s %-20s %12s  %7.2f B a vector\n", line.structure,
+    std::cout << absl::StrFormat("  %-22s %-20s %12s  %7.2f B a vector\n", line.structure,
                                  line.tier, FormatSize(line.bytes),
                                  static_cast<double>(line.bytes) / static_cast<double>(shape.n));
   }
-  std::cerr << absl::StrFormat("fast memory: %s of %s in whole pages\n",
+  std::cout << absl::StrFormat("fast memory: %s of %s in whole pages\n",
                                FormatSize(plan.fast_bytes), FormatSize(request.fast_bytes));
-  if (!input.as_is) {
-    std::cerr << absl::StrFormat(
-        "to build: %s of memory, a file of %s (`hmann build --plan` measures the time)\n",
-        FormatSize(build.memory_bytes), FormatSize(build.file_bytes));
-    if (build.bounded.has_value()) PrintBounded(*build.bounded, request.fast_bytes);
-    std::cerr << "  " << CommandFor(wish) << StructureFlags(shape, plan.structure) << '\n';
-  }
-  std::cerr << "  hmann search " << (wish.from_index.empty() ? "IDX" : wish.from_index)
+  if (!input.as_is) PrintBuild(input, report);
+  std::cout << absl::StrFormat(
+      "to search: %s of memory in all, and about 60 MiB for the program (a guess)\n",
+      FormatSize(plan.fast_bytes));
+  if (plan.l0_tier != "dram")
+    std::cout << "  reads of " << plan.l0_tier << ": unknown; `hmann tune IDX --slow "
+              << plan.l0_tier << "` measures them per query, `hmann profile` what a drive gives\n";
+  std::cout << "  hmann search " << (wish.from_index.empty() ? "IDX" : wish.from_index)
             << " --fast " << plan.fast_tier << " --slow " << plan.l0_tier;
   if (plan.cache_bytes > 0)
-    std::cerr << " --cache static --cache-size " << (plan.cache_bytes >> 10) << "KiB";
+    std::cout << " --cache static --cache-size " << (plan.cache_bytes >> 10) << "KiB";
   if (plan.migration_bytes > 0)
-    std::cerr << " --migration " << (plan.migration_bytes >> 10) << "KiB";
-  std::cerr << " --queries Q\n";
+    std::cout << " --migration " << (plan.migration_bytes >> 10) << "KiB";
+  std::cout << " --queries Q\n";
 }
 
 absl::Status Plan(const PlanFlags& flags) {
@@ -82,9 +99,9 @@ absl::Status Plan(const PlanFlags& flags) {
   }
   PrintPlan(flags.input, report);
   if (!flags.explain) return absl::OkStatus();
-  std::cerr << "why:\n";
+  std::cout << "why:\n";
   for (std::size_t i = 0; i < report.plan.rule.size(); ++i)
-    std::cerr << "  " << i + 1 << ". " << report.plan.rule[i] << '\n';
+    std::cout << "  " << i + 1 << ". " << report.plan.rule[i] << '\n';
   return absl::OkStatus();
 }
 

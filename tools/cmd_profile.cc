@@ -25,31 +25,31 @@ std::string Show(const Figure& figure) {
 }
 
 void PrintMemory(const MemoryProfile& memory) {
-  std::cerr << "tier " << memory.tier << '\n';
-  std::cerr << "  ns a line, by loads in flight    ";
+  std::cout << "tier " << memory.tier << '\n';
+  std::cout << "  ns a line, by loads in flight    ";
   for (const LoadsInFlight& point : memory.in_flight)
-    std::cerr << ' ' << point.loads << ": " << Show(point.ns_per_line) << ' ';
-  std::cerr << absl::StrFormat("\n  reading from end to end          %s GB/s\n",
+    std::cout << ' ' << point.loads << ": " << Show(point.ns_per_line) << ' ';
+  std::cout << absl::StrFormat("\n  reading from end to end          %s GB/s\n",
                                Show(memory.bandwidth_gb_per_s));
 }
 
 void PrintBlocks(const BlockProfile& block) {
-  std::cerr << "tier " << block.tier << ": " << block.device << ", 4 KiB at random in "
+  std::cout << "tier " << block.tier << ": " << block.device << ", 4 KiB at random in "
             << FormatSize(block.file_bytes) << '\n';
   for (const BlockDepth& point : block.depths) {
-    std::cerr << absl::StrFormat("  depth %2d   %s us a read, %.0f reads/s\n", point.depth,
+    std::cout << absl::StrFormat("  depth %2d   %s us a read, %.0f reads/s\n", point.depth,
                                  Show(point.read_us), point.reads_per_s());
   }
 }
 
 void PrintProfile(const DeviceProfile& profile) {
   const MachineIdentity& machine = profile.machine;
-  std::cerr << absl::StrFormat("%s, %d usable cores, %s, kernels %s\n", machine.cpu_model,
+  std::cout << absl::StrFormat("%s, %d usable cores, %s, kernels %s\n", machine.cpu_model,
                                machine.cores, FormatSize(machine.memory_bytes), machine.simd);
   for (const MemoryProfile& memory : profile.memory) PrintMemory(memory);
   for (const BlockProfile& block : profile.blocks) PrintBlocks(block);
   const MeasurementNoise& noise = profile.noise;
-  std::cerr << absl::StrFormat(
+  std::cout << absl::StrFormat(
       "%d repeats in %s; quartiles apart by %.1f %% of the median (the worst figure %.0f %%); %.1f "
       "%% of the CPU time stolen by other "
       "virtual "
@@ -57,7 +57,7 @@ void PrintProfile(const DeviceProfile& profile) {
       noise.repeats, FormatDuration(profile.seconds), 100 * noise.median_spread,
       100 * noise.worst_spread, 100 * noise.steal_share, 100 * noise.busy_share);
   if (!noise.quiet())
-    std::cerr
+    std::cout
         << "This machine was not quiet: measure again, and compare figures of one file only.\n";
 }
 

@@ -30,12 +30,12 @@ absl::Status Promote(PromoteFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const CalibratedBuild built, Build(flags.call, progress));
   const BuildReport& report = built.report;
   if (flags.json) return PrintJson(InfoJson(build.out, report.info));
-  std::cerr << absl::StrFormat(
+  std::cout << absl::StrFormat(
       "%s: %.2f %% promoted (before: %.2f %%), %d bits a dimension (before: %d), %s\n", build.out,
       100 * report.info.promote, 100 * before.promote, report.info.codes.bits, before.codes.bits,
       FormatSize(report.info.file_bytes));
   PrintPhases(report.phases);
-  std::cerr << Describe(built.calibration);
+  std::cout << Describe(built.calibration);
   return absl::OkStatus();
 }
 

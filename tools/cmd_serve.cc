@@ -37,6 +37,7 @@
 #include "tools/commands.h"
 #include "tools/connection_flags.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 #include "tools/open_flags.h"
 #include "tools/print.h"
 
@@ -160,8 +161,10 @@ class Log {
   const std::shared_ptr<spdlog::logger> plain_;
 };
 
-/// Waits for a signal to stop, or until it is known that no index can be served.
-absl::Status WaitForEnd(server::Server& server, const Signals& signals) {
+/// Waits for a signal to stop, or until it is known that no index can be served. Calls
+/// `ready` once when all indexes are loaded or have failed, and at least one is served.
+absl::Status WaitForEnd(server::Server& server, const Signals& signals,
+                        const std::function<absl::Status()>& ready) {
   bool known = false;
   while (!signals.Wait(
       known ? std::chrono::nanoseconds(std::chrono::hours(24)) : std::chrono::milliseconds(20),
@@ -170,6 +173,7 @@ absl::Status WaitForEnd(server::Server& server, const Signals& signals) {
     const std::optional<absl::Status> loaded = server.Loaded();
     if (!loaded.has_value()) continue;
     HMANN_RETURN_IF_ERROR(*loaded);
+    HMANN_RETURN_IF_ERROR(ready());
     known = true;
   }
   return absl::OkStatus();
@@ -221,15 +225,17 @@ absl::Status Serve(const ServeFlags& flags) {
                          server::Server::Start(flags.server));
   // Until here a signal ends the process as usual: a file may lie on storage that hangs.
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
-  log.Line("listening on " + server->address());
   const std::string http = server->http_address();
+  spdlog::info("loading; {} answers UNAVAILABLE until then", server->address());
   if (!http.empty()) log.Line("metrics on http://" + http + "/metrics");
-  if (flags.json) {
+  const auto ready = [&]() -> absl::Status {
+    log.Line("listening on " + server->address());
+    if (!flags.json) return absl::OkStatus();
     nlohmann::ordered_json json = {{"listening", server->address()}, {"port", server->port()}};
     if (!http.empty()) json["http"] = http;
-    HMANN_RETURN_IF_ERROR(PrintJson(json));
-  }
-  HMANN_RETURN_IF_ERROR(WaitForEnd(*server, *signals));
+    return PrintJson(json);
+  };
+  HMANN_RETURN_IF_ERROR(WaitForEnd(*server, *signals, ready));
   const bool ended = Drain(server, *signals, flags.drain);
   if (ended) server.reset();
   if (log.Close() && ended) return absl::OkStatus();
@@ -259,6 +265,7 @@ std::string CheckRights(const std::string& text) {
 
 /// Declares the options that control access.
 void AddSecurityFlags(CLI::App& app, server::ServerOptions* server) {
+  const OptionGroup group(app, "Access");
   app.add_option("--tls-cert", server->tls.certificate,
                  "certificate chain of this server (PEM); read again when it changes");
   app.add_option("--tls-key", server->tls.key, "key of --tls-cert (PEM)");
@@ -274,7 +281,8 @@ void AddSecurityFlags(CLI::App& app, server::ServerOptions* server) {
 
 CommandAction SetupServe(CLI::App& app) {
   auto flags = std::make_shared<ServeFlags>();
-  app.add_option("--index", flags->indexes, "NAME=IDX, once per index")
+  app.add_option("--index", flags->indexes,
+                 "NAME=FILE, once per index; or FILE, whose name is the index's")
       ->required()
       ->check(CheckIndex);
   app.add_option("--listen", flags->server.listen,

@@ -36,33 +36,33 @@ std::string DescribeTarget(const Target& target) {
 
 void Print(const TunedForK& tuned) {
   const TunedEntry& entry = tuned.entry;
-  std::cerr << absl::StrFormat("k %d, fast %s, slow %s, cache %s: %d queries %s, %s\n", entry.k,
+  std::cout << absl::StrFormat("k %d, fast %s, slow %s, cache %s: %d queries %s, %s\n", entry.k,
                                entry.placement.fast, entry.placement.slow, entry.placement.cache,
                                entry.queries, entry.origin, FormatDuration(tuned.seconds));
   for (const TunedChoice& choice : tuned.choices) {
-    std::cerr << absl::StrFormat("  %-18s ", DescribeTarget(choice.target));
+    std::cout << absl::StrFormat("  %-18s ", DescribeTarget(choice.target));
     if (!choice.setting.ok()) {
-      std::cerr << "CANNOT BE MET: " << choice.setting.status().message() << '\n';
+      std::cout << "CANNOT BE MET: " << choice.setting.status().message() << '\n';
       continue;
     }
     const TunedSetting& setting = *choice.setting;
-    std::cerr << absl::StrFormat(
+    std::cout << absl::StrFormat(
         "%s: recall %.4f (at least %.4f), %.1f us, 95 of 100 within %.1f us\n",
         DescribeParams(setting.params), setting.recall, setting.recall_low, setting.mean_us,
         setting.p95_us);
   }
-  std::cerr << absl::StrFormat(
+  std::cout << absl::StrFormat(
       "  in flight          %d queries of a thread: %.2f times the QPS of 1\n", entry.in_flight,
       entry.in_flight_gain);
   for (const Comparison& comparison : tuned.comparisons) {
-    std::cerr << absl::StrFormat(
+    std::cout << absl::StrFormat(
         "  comparison at %-6g %d settings reach it, %d do not; Equation 3.1 dropped %d%s, median "
         "error %.0f %%; %d neighbors of the best were tried\n",
         comparison.recall, comparison.settings, comparison.unable, comparison.dropped,
         comparison.upper_dropped ? " (efSearchL0 = 0 is out)" : "", 100 * comparison.equation_error,
         comparison.neighbors);
   }
-  std::cerr << absl::StrFormat(
+  std::cout << absl::StrFormat(
       "  Equation 3.1       T_fast %.1f ns, T_slow %.1f ns, codes %.1f and %.1f ns; A/A %.3f; %s\n",
       tuned.equation.fast_ns, tuned.equation.slow_ns, tuned.equation.gathered_ns,
       tuned.equation.by_cell_ns, tuned.same_again, tuned.others.Describe());
@@ -99,7 +99,7 @@ absl::Status Tune(const TuneFlags& flags) {
     }
   }
   if (flags.json) return PrintJson(json);
-  std::cerr << "stored in " << TunedPath(options.index)
+  std::cout << "stored in " << TunedPath(options.index)
             << ": hmann search --recall or --latency uses it\n";
   return absl::OkStatus();
 }
@@ -116,7 +116,7 @@ CommandAction SetupTune(CLI::App& app) {
   app.add_option("INDEX", tune->index,
                  "index file; the tuned table is written next to it, as INDEX.tuned")
       ->required();
-  CLI::Option* queries = app.add_option("--queries", tune->queries,
+  CLI::Option* queries = app.add_option("--queries,QUERIES", tune->queries,
                                         "vector file of your queries to learn from (default: "
                                         "vectors of the index, each left out in turn)");
   app.add_option("--groundtruth", tune->groundtruth,

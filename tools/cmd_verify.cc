@@ -30,7 +30,7 @@ CommandAction SetupVerify(CLI::App& app) {
     if (flags->json)
       return PrintJson(
           {{"ok", true}, {"n", info.n}, {"file_bytes", info.file_bytes}, {"content_hash", hash}});
-    std::cerr << absl::StrFormat("%s: sound; %d vectors, %s, content hash %s\n", flags->index,
+    std::cout << absl::StrFormat("%s: sound; %d vectors, %s, content hash %s\n", flags->index,
                                  info.n, FormatSize(info.file_bytes), hash);
     return absl::OkStatus();
   };

@@ -8,7 +8,7 @@
 namespace hmann::tools {
 
 /// The work of a command, run after its options are parsed. A failure gives exit code 1
-/// with the message on stderr. CLI11 handles wrong usage (exit 2).
+/// with the message on stderr. Wrong usage ends before (exit 2).
 using CommandAction = std::function<absl::Status()>;
 
 /// A command. `setup` declares its options on `app` (a subcommand, description included)
@@ -18,6 +18,8 @@ struct Command {
   const char* summary;
   const char* example;  ///< one line; runs in a clone after ./dev demo
   CommandAction (*setup)(CLI::App& app);
+  /// The options that --help shows, as "--k --out"; --help-all shows the others, too.
+  const char* everyday = "";
 };
 
 CommandAction SetupData(CLI::App& app);

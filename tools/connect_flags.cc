@@ -11,7 +11,7 @@ void AddConnectFlags(CLI::App& app, client::ConnectOptions* connect) {
   certificate->needs(
       app.add_option("--key", connect->key_file, "key of this client's certificate (PEM)")
           ->needs(certificate));
-  app.add_option("--token", connect->token_file, "file with this client's token");
+  app.add_option("--token", connect->token_file, "file that holds this client's token");
 }
 
 }  // namespace hmann::tools

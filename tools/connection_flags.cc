@@ -2,10 +2,12 @@
 
 #include "index/base/units.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 
 namespace hmann::tools {
 
 void AddConnectionFlags(CLI::App& app, server::ConnectionLimits* limits) {
+  const OptionGroup group(app, "Connections");
   app.add_option("--max-connections", limits->connections,
                  "maximum number of open connections; more are closed")
       ->check(CLI::Range(1, 1 << 20))

@@ -32,7 +32,7 @@ struct DataFlags {
   ExactOptions exact;
 };
 
-/// Prints a short report: JSON on stdout or "key: value" lines on stderr.
+/// Prints a short report: JSON, or "key: value" lines.
 absl::Status Print(const DataFlags& flags, const Json& report);
 
 Json Describe(const VectorFile& file);

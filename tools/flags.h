@@ -10,6 +10,7 @@
 #include "CLI/App.hpp"
 #include "CLI/Error.hpp"
 #include "absl/status/statusor.h"
+#include "absl/strings/strip.h"
 
 namespace hmann::tools {
 
@@ -24,7 +25,11 @@ CLI::Option* AddParsed(CLI::App& app, const std::string& name,
       name,
       [name, parse, store = std::move(store)](const std::string& text) {
         absl::StatusOr<T> value = parse(text);
-        if (!value.ok()) throw CLI::ValidationError(name, std::string(value.status().message()));
+        if (!value.ok()) {
+          // The name of the value, "metric: ", is there already.
+          throw CLI::ValidationError(name, std::string(absl::StripPrefix(value.status().message(),
+                                                                         name.substr(2) + ": ")));
+        }
         store(*std::move(value));
       },
       description);

@@ -2,6 +2,7 @@
 
 #include "index/base/units.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 
 namespace hmann::tools {
 
@@ -17,6 +18,7 @@ void AddTierFlags(CLI::App& app, OpenOptions* open) {
 }
 
 void AddOpenFlags(CLI::App& app, OpenOptions* open) {
+  const OptionGroup group(app, "Memory and drives");
   AddTierFlags(app, open);
   AddParsed(
       app, "--cache", ParseCachePolicy, &open->cache,

@@ -12,10 +12,10 @@ namespace hmann::tools {
 
 void PrintPhases(const std::vector<PhaseTime>& phases) {
   for (const PhaseTime& phase : phases) {
-    std::cerr << absl::StrFormat("  %-14s %s", phase.name, FormatDuration(phase.seconds));
+    std::cout << absl::StrFormat("  %-14s %s", phase.name, FormatDuration(phase.seconds));
     if (phase.seconds >= 0.1)
-      std::cerr << absl::StrFormat("  (%.1f cores)", phase.cpu_seconds / phase.seconds);
-    std::cerr << "\n";
+      std::cout << absl::StrFormat("  (%.1f cores)", phase.cpu_seconds / phase.seconds);
+    std::cout << "\n";
   }
 }
 

@@ -12,7 +12,7 @@ namespace hmann::tools {
 /// cannot take it (a full disk, a closed pipe).
 absl::Status PrintJson(const nlohmann::ordered_json& object);
 
-/// Prints the phases of a build on stderr: how long each took, and on how many cores.
+/// Prints the phases of a build on stdout: how long each took, and on how many cores.
 void PrintPhases(const std::vector<PhaseTime>& phases);
 
 }  // namespace hmann::tools

@@ -1,11 +1,13 @@
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "datasets/toolbox/answer_writer.h"
 #include "hmann/param_table.h"
 #include "index/base/units.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 #include "tools/query_report.h"
 
 namespace hmann::tools {
@@ -25,10 +27,16 @@ std::string OptionOf(const ParamInfo& param) {
 }  // namespace
 
 void AddParams(CLI::App& app, SearchParams* search) {
+  const OptionGroup group(app, "Search parameters");
   app.add_option("--recall", search->recall,
                  "target mean recall, reached as fast as possible with the parameters that `hmann "
                  "tune` found, else with the defaults at the calibrated ef_scale")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check([](const std::string& text) {
+        double recall = 0;
+        return absl::SimpleAtod(text, &recall) && recall > 0 && recall <= 1
+                   ? std::string()
+                   : absl::StrCat("expected a share of at most 1, as 0.95; found '", text, "'");
+      });
   AddParsed(app, "--latency", ParseDuration, &search->latency,
             "target mean time per query, as 800us, with the best recall that it allows; parameters "
             "as for --recall");
@@ -51,7 +59,8 @@ void AddParams(CLI::App& app, SearchParams* search) {
 
 void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   SearchParams* search = &flags->search;
-  app.add_option("--queries", flags->queries, "vector file with the index's type and dimension")
+  app.add_option("--queries,QUERIES", flags->queries,
+                 "vector file with the index's type and dimension")
       ->required();
   app.add_option("--rows", flags->rows, "use only the first queries (0: all)");
   app.add_option("--k", search->k, "neighbors per query")
@@ -65,6 +74,7 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
   app.add_option("--out", flags->out,
                  "file for the answers: .ibin (ids), .gt (ids and distances) or .jsonl")
       ->check(CheckSuffix);
+  app.add_flag("--stats", flags->stats, "print all figures: times, parameters, work per query");
   app.add_flag("--json", flags->json, "print the report as one JSON object on stdout");
 }
 

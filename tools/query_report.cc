@@ -60,9 +60,11 @@ absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth,
     const Columns answer = Split(run.answers[i]);
     per_query.push_back(RecallAtK(truth, i, run.params.k, answer.labels, answer.distances));
   }
+  const auto none = std::count(per_query.begin(), per_query.end(), 0.0);
   const RecallSummary recall = SummarizeRecall(std::move(per_query));
   (*figures)["recall"] = recall.mean;
   (*figures)["recall_p05"] = recall.p05;
+  (*figures)["none_found"] = none;
   return absl::OkStatus();
 }
 
@@ -77,6 +79,35 @@ void AddPromise(const QueryRun& run, nlohmann::ordered_json* figures) {
   (*figures)["predicted_recall"] = run.predicted->recall;
   if (run.predicted->mean_us.has_value())
     (*figures)["predicted_us"] = Rounded(*run.predicted->mean_us);
+}
+
+/// Prints the first neighbors of the first queries.
+void PrintAnswers(const QueryRun& run, std::ostream& out) {
+  constexpr std::size_t kMost = 10;
+  const std::size_t queries = std::min(run.answers.size(), kMost);
+  out << "query  neighbors: label (distance)\n";
+  for (std::size_t i = 0; i < queries; ++i) {
+    const std::vector<Neighbor>& answer = run.answers[i];
+    out << absl::StrFormat("%5d", i);
+    for (std::size_t j = 0; j < std::min(answer.size(), kMost); ++j)
+      out << absl::StrFormat("  %d (%.4g)", answer[j].label, answer[j].distance);
+    out << (answer.size() > kMost ? "  ...\n" : "\n");
+  }
+  if (run.answers.size() > queries)
+    out << "  ...  --out FILE writes the answers to all " << run.answers.size() << " queries\n";
+}
+
+/// Prints the figures that matter most, in one line.
+void PrintSummary(const nlohmann::ordered_json& figures, std::ostream& out) {
+  out << figures["queries"] << " queries, k " << figures["k"];
+  if (figures.contains("recall")) {
+    out << absl::StrFormat(", recall %.4f", figures["recall"].get<double>());
+    if (figures["none_found"] > 0) out << " (" << figures["none_found"] << " found none)";
+  } else if (figures.contains("predicted_recall")) {
+    out << absl::StrFormat(", predicted recall %.4f", figures["predicted_recall"].get<double>());
+  }
+  out << absl::StrFormat(", mean %.1f us, %.0f queries/s; --stats shows more\n",
+                         figures["mean_us"].get<double>(), figures["qps"].get<double>());
 }
 
 }  // namespace
@@ -172,7 +203,12 @@ absl::Status Report(const QueryRun& run, const QueryFlags& flags) {
   if (!flags.out.empty()) HMANN_RETURN_IF_ERROR(WriteAnswers(run, flags.out));
   HMANN_ASSIGN_OR_RETURN(const nlohmann::ordered_json figures, Summarize(run, flags.groundtruth));
   if (flags.json) return PrintJson(figures);
-  PrintFigures(figures, std::cerr);
+  if (flags.out.empty()) PrintAnswers(run, std::cout);
+  if (flags.stats) {
+    PrintFigures(figures, std::cout);
+  } else {
+    PrintSummary(figures, std::cout);
+  }
   return absl::OkStatus();
 }
 

@@ -29,7 +29,7 @@ struct QueryFlags {
   SearchParams search;
   std::uint64_t rows = 0;  ///< first queries only; 0: all
   int threads = 1;         ///< concurrent queries
-  bool json = false;
+  bool stats = false, json = false;
 };
 
 /// Declares targets and search parameters on `app`. A target excludes the parameters that
@@ -92,8 +92,8 @@ void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out);
 /// datasets/toolbox/answer_writer.h). The file is written whole or not at all.
 absl::Status WriteAnswers(const QueryRun& run, const std::string& path);
 
-/// Performs the steps after the run: writes --out, then prints the object on stdout
-/// (--json) or the table on stderr.
+/// Performs the steps after the run: writes --out, or prints the first answers. Then
+/// prints a summary, the table (--stats) or instead of all this one object (--json).
 absl::Status Report(const QueryRun& run, const QueryFlags& flags);
 
 }  // namespace hmann::tools

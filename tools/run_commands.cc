@@ -1,18 +1,25 @@
 #include "tools/run_commands.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "index/base/errors.h"
+#include "index/base/units.h"
 #include "tools/failed_read.h"
+#include "tools/help.h"
 
 namespace hmann::tools {
 namespace {
@@ -32,31 +39,95 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Suggests a command for an unknown one. Returns 2, for main to return.
-int UnknownCommand(std::span<const Command> commands, std::string_view found) {
-  std::string_view nearest;
+/// "; did you mean '--queries'?" for the nearest of `known`, or "" if none is near.
+std::string Suggestion(std::string_view found, const std::vector<std::string>& known) {
+  std::string nearest;
   std::size_t best = 3;
-  for (const Command& command : commands) {
-    const std::size_t distance = EditDistance(found, command.name);
-    if (distance < best) {
-      best = distance;
-      nearest = command.name;
-    }
+  for (const std::string& name : known) {
+    const std::size_t distance = EditDistance(found, name);
+    if (distance >= best) continue;
+    best = distance;
+    nearest = name;
   }
-  std::cerr << "hmann: no command '" << found << "'";
-  if (!nearest.empty()) std::cerr << "; did you mean '" << nearest << "'?";
-  std::cerr << "\n`hmann --help` lists the commands.\n";
+  return nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?");
+}
+
+/// Prints wrong usage of the command `name`. Returns 2, for main to return.
+int WrongUsage(const std::string& name, const std::string& message) {
+  std::cerr << name << ": " << message << "\n`" << name << " --help` shows the options.\n";
   return 2;
 }
 
-bool Exists(std::span<const Command> commands, std::string_view name) {
-  return std::any_of(commands.begin(), commands.end(),
-                     [&](const Command& command) { return name == command.name; });
+/// Looks for words that no command knows, before anything that they leave missing is
+/// reported. Returns 2 and has printed the first one; otherwise 0, and `name` is the full
+/// name of the command.
+int FindUnknown(CLI::App* app, int argc, char** argv, std::string* name) {
+  *name = app->get_name();
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string word(argv[i], std::strcspn(argv[i], "="));
+    const std::vector<CLI::App*> commands = app->get_subcommands({});
+    std::vector<std::string> known;
+    if (absl::StartsWith(word, "--")) {
+      if (app->get_option_no_throw(word) != nullptr) continue;
+      for (const CLI::Option* option : app->get_options({})) {
+        for (const std::string& each : option->get_lnames()) known.push_back("--" + each);
+      }
+      return WrongUsage(*name, absl::StrCat("no option '", word, "'", Suggestion(word, known)));
+    }
+    if (commands.empty() || absl::StartsWith(word, "-")) continue;
+    for (CLI::App* command : commands) {
+      if (command->get_name() == word) app = command;
+      if (!command->get_group().empty()) known.push_back(command->get_name());
+    }
+    if (app->get_name() != word) {
+      std::string more = Suggestion(word, known);
+      if (more.empty()) more = absl::StrCat("; expected ", absl::StrJoin(known, ", "));
+      return WrongUsage(*name, absl::StrCat("no command '", word, "'", more));
+    }
+    absl::StrAppend(name, " ", word);
+    if (app->get_prefix_command()) break;
+  }
+  return 0;
+}
+
+/// Lets options for whole numbers accept 200M, 1e9 and 4k.
+void AcceptUnits(CLI::App& app) {
+  for (CLI::Option* option : app.get_options({})) {
+    if (!absl::StrContains(option->get_type_name(), "INT")) continue;
+    option->transform([](const std::string& text) {
+      const absl::StatusOr<std::uint64_t> number = ParseSize(text);
+      return number.ok() ? absl::StrCat(*number) : text;
+    });
+  }
+  for (CLI::App* sub : app.get_subcommands({})) AcceptUnits(*sub);
+}
+
+/// Ends as the signal that stopped the work would have ended it: 130 in a shell for
+/// Ctrl-C.
+int Stopped(const std::string& name) {
+  std::cerr << name << ": stopped\n";
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+  return 130;
+}
+
+/// Runs the work of a command. Returns its exit code.
+int Run(const CommandAction& action, const std::string& name) {
+  absl::Status status = action();
+  errno = 0;
+  if (status.ok() && !std::cout.flush().good())
+    status = DataLoss("write to stdout: ", std::strerror(errno));
+  if (status.ok()) return 0;
+  if (absl::IsCancelled(status)) return Stopped(name);
+  std::cerr << name << ": " << std::string(status.message()) << '\n';
+  return 1;
 }
 
 int ParseAndRun(std::span<const Command> table, int argc, char** argv) {
   CLI::App app("hmann: search among billions of vectors in two-tier memory (HM-ANN)", "hmann");
+  app.formatter(std::make_shared<Help>());
   app.set_version_flag("-V,--version", "hmann " HMANN_VERSION);
+  app.set_help_all_flag("--help-all", "print all options, in groups");
   app.require_subcommand(0, 1);
   app.footer("`hmann COMMAND --help` shows the options and an example.");
   std::vector<CommandAction> actions;
@@ -66,22 +137,25 @@ int ParseAndRun(std::span<const Command> table, int argc, char** argv) {
     sub->footer(absl::StrCat("Example:\n  ", command.example));
     commands.push_back(sub);
     actions.push_back(command.setup(*sub));
+    ShowEveryday(*sub, command.everyday);
   }
+  AcceptUnits(app);
 
-  if (argc > 1 && argv[1][0] != '-' && !Exists(table, argv[1]))
-    return UnknownCommand(table, argv[1]);
+  std::string name;
+  if (const int code = FindUnknown(&app, argc, argv, &name); code != 0) return code;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);
+    const bool no_value =
+        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch);
+    const std::string what = error.what();
+    return WrongUsage(name,
+                      no_value ? what.substr(0, what.find(": ")) + ": expected a value" : what);
   }
 
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    if (!commands[i]->parsed()) continue;
-    const absl::Status status = actions[i]();
-    if (status.ok()) return 0;
-    std::cerr << "hmann " << table[i].name << ": " << std::string(status.message()) << '\n';
-    return 1;
+    if (commands[i]->parsed()) return Run(actions[i], name);
   }
   std::cerr << app.help();
   return 2;

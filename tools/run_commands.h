@@ -7,7 +7,7 @@
 namespace hmann::tools {
 
 /// The main function of a program with these commands. Returns its exit code: 0 done, 1
-/// the work failed, 2 wrong usage.
+/// the work failed, 2 wrong usage, 130 interrupted.
 int RunCommands(std::span<const Command> commands, int argc, char** argv);
 
 /// The `eval` command. It belongs to hmann (SetupEval, which hands over) and to
@@ -17,7 +17,9 @@ constexpr Command EvalRow(CommandAction (*setup)(CLI::App& app)) {
           "hmann eval sweep --base datasets/sample/base.u8bin --queries "
           "datasets/sample/query.u8bin --groundtruth "
           "datasets/sample/query.gt100 --out build/sweep",
-          setup};
+          setup,
+          "--base --queries --groundtruth --metric --k --systems --index --server --sizes --rate "
+          "--out"};
 }
 
 }  // namespace hmann::tools

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/cpp/credentials.h"
 #include "client/cpp/wire.h"
 #include "grpcpp/channel.h"
@@ -326,12 +327,14 @@ absl::Status Client::WaitReady(const std::string& index, const CallOptions& call
       return status;
     if (absl::IsUnavailable(status)) last = status;
     // Certificates do not become right by waiting.
-    if (absl::StrContains(status.message(), "andshake")) return status;
+    if (absl::StrContains(status.message(), "andshake failed")) return status;
     std::this_thread::sleep_for(std::min<Clock::duration>(
         pause, std::max(deadline - Clock::now(), Clock::duration::zero())));
   }
+  const bool none = absl::StrContains(last.message(), "failed to connect");
   return absl::DeadlineExceededError(
-      absl::StrCat("index '", index, "' is not ready: ", last.message()));
+      absl::StrCat("index '", index, "' is not ready: ", none ? "no server answers there: " : "",
+                   absl::StripPrefix(last.message(), "failed to connect to all addresses; ")));
 }
 
 }  // namespace hmann::client

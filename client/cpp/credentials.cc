@@ -29,8 +29,11 @@ absl::StatusOr<std::string> ReadIfNamed(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMostFile));
-  const absl::string_view token = absl::StripAsciiWhitespace(text);
+  const absl::StatusOr<std::string> text = ReadTextFile(path, kMostFile);
+  if (absl::IsNotFound(text.status()))
+    return NotFound("the file that holds the token: ", text.status().message());
+  HMANN_RETURN_IF_ERROR(text.status());
+  const absl::string_view token = absl::StripAsciiWhitespace(*text);
   if (token.empty() || !std::all_of(token.begin(), token.end(), [](char c) {
         return absl::ascii_isgraph(static_cast<unsigned char>(c));
       })) {

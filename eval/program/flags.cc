@@ -158,7 +158,7 @@ absl::Status EvalFlags::Run(const Recipe& recipe) {
       const std::vector<Json> lines,
       recipe(benchmark, progress, [](const std::string& line) { std::cerr << line << '\n'; }));
   const Json figures = FiguresOf(lines);
-  PrintTables(figures, std::cerr);
+  if (!json) PrintTables(figures, std::cout);
   if (const std::string& out = benchmark.job.folder; !out.empty()) {
     HMANN_RETURN_IF_ERROR(WriteReport(figures, BenchmarkPage(), absl::StrCat(out, "/report.html")));
     std::cerr << out << "/results.jsonl: every run\n"

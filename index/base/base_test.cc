@@ -35,10 +35,17 @@ TEST(Units, SizesAndTimesAreStrict) {
   EXPECT_EQ(*ParseSize("96GiB"), 96_GiB);
   EXPECT_EQ(*ParseSize("10M"), 10'000'000u);
   EXPECT_EQ(*ParseSize("7"), 7u);
-  for (const char* wrong : {"", "GiB", "1.5GiB", "-1", "1 GiB", "99999999999GiB", "12x"})
+  EXPECT_EQ(*ParseSize("18446744073709551615"), ~std::uint64_t{0});
+  EXPECT_EQ(*ParseSize("1.5GiB"), 1536_MiB);
+  EXPECT_EQ(*ParseSize("2gb"), 2'000'000'000u);
+  EXPECT_EQ(*ParseSize("1e9"), 1'000'000'000u);
+  EXPECT_EQ(*ParseSize("0.2m"), 200'000u);
+  for (const char* wrong : {"", "GiB", "1.5B", "-1", "1 GiB", "99999999999GiB", "12x", "1e", "1e99",
+                            ".", "1.2.3", "nan", "0x10"})
     EXPECT_FALSE(ParseSize(wrong).ok()) << wrong;
   EXPECT_EQ(*ParseDuration("800us"), std::chrono::microseconds(800));
   EXPECT_EQ(*ParseDuration("2ms"), std::chrono::milliseconds(2));
+  EXPECT_EQ(*ParseDuration("0.2ms"), std::chrono::microseconds(200));
   for (const char* wrong : {"", "5", "ms", "-1s", "99999999999999s"})
     EXPECT_FALSE(ParseDuration(wrong).ok()) << wrong;
 }

@@ -129,8 +129,7 @@ absl::StatusOr<std::string> FileToWrite(const std::string& path) {
   if (type == fs::file_type::regular && !fs::equivalent(path, to, error)) found = "has no name";
   if (found == nullptr) return to.string();
   return InvalidArgument(path, " ", found,
-                         ": expected the name of a file, which is written whole under another "
-                         "name and then renamed");
+                         ": expected a file name, since another file is renamed to it at the end");
 }
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
@@ -154,7 +153,7 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   file.temporary_ = absl::StrCat(file.path_, ".tmp.", ::getpid());
   ::unlink(file.temporary_.c_str());  // of a process that died, or a link put there
   file.fd_ = ::open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file.fd_ < 0) return ErrnoError(errno, "create", file.temporary_);
+  if (file.fd_ < 0) return ErrnoError(errno, "create", file.path_);
   return file;
 }
 
@@ -162,7 +161,7 @@ absl::Status AtomicFile::Append(const void* data, std::size_t bytes) {
   const char* text = static_cast<const char*>(data);
   if (buffer_.size() + bytes > kWriteBuffer) HMANN_RETURN_IF_ERROR(Flush());
   if (bytes > kWriteBuffer) {
-    HMANN_RETURN_IF_ERROR(WriteFully(fd_, temporary_, size_, text, bytes));
+    HMANN_RETURN_IF_ERROR(WriteFully(fd_, path_, size_, text, bytes));
   } else {
     buffer_.append(text, bytes);
   }
@@ -173,16 +172,15 @@ absl::Status AtomicFile::Append(const void* data, std::size_t bytes) {
 absl::Status AtomicFile::WriteAt(std::uint64_t offset, const void* data, std::size_t bytes) {
   HMANN_RETURN_IF_ERROR(Flush());
   if (offset + bytes > size_)
-    return absl::OutOfRangeError(absl::StrCat(temporary_, ": WriteAt past the end"));
-  return WriteFully(fd_, temporary_, offset, static_cast<const char*>(data), bytes);
+    return absl::OutOfRangeError(absl::StrCat(path_, ": WriteAt past the end"));
+  return WriteFully(fd_, path_, offset, static_cast<const char*>(data), bytes);
 }
 
 absl::Status AtomicFile::ExtendTo(std::uint64_t size) {
   HMANN_RETURN_IF_ERROR(Flush());
   if (size < size_)
-    return absl::OutOfRangeError(absl::StrCat(temporary_, ": ExtendTo would shrink the file"));
-  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0)
-    return ErrnoError(errno, "truncate", temporary_);
+    return absl::OutOfRangeError(absl::StrCat(path_, ": ExtendTo would shrink the file"));
+  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) return ErrnoError(errno, "truncate", path_);
   size_ = size;
   return absl::OkStatus();
 }
@@ -190,14 +188,13 @@ absl::Status AtomicFile::ExtendTo(std::uint64_t size) {
 absl::Status AtomicFile::Flush() {
   const std::string pending = std::move(buffer_);
   buffer_.clear();
-  return WriteFully(fd_, temporary_, size_ - pending.size(), pending.data(), pending.size());
+  return WriteFully(fd_, path_, size_ - pending.size(), pending.data(), pending.size());
 }
 
 absl::Status AtomicFile::Commit() {
   HMANN_RETURN_IF_ERROR(Flush());
-  if (::fsync(fd_) != 0) return ErrnoError(errno, "fsync", temporary_);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
-    return ErrnoError(errno, "rename", temporary_);
+  if (::fsync(fd_) != 0) return ErrnoError(errno, "fsync", path_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", path_);
   ::close(std::exchange(fd_, -1));
   const std::size_t slash = path_.rfind('/');
   const std::string folder = slash == std::string::npos ? "."

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -14,6 +15,17 @@
 
 namespace hmann {
 namespace {
+
+/// Of lines in a log or a notebook: the first one, and the next ones.
+constexpr std::int64_t kFirstLineNs = 3'000'000'000, kNextLineNs = 10'000'000'000;
+constexpr std::int64_t kRedrawNs = 100'000'000;  // of the line on a terminal
+
+/// "[######----]".
+std::string Bar(double share) {
+  constexpr int kWidth = 20;
+  const int full = std::clamp(static_cast<int>(share * kWidth), 0, kWidth);
+  return absl::StrCat("[", std::string(full, '#'), std::string(kWidth - full, '-'), "] ");
+}
 
 /// "812", "81.2 k", "8.1 M".
 std::string FormatCount(double n) {
@@ -38,7 +50,7 @@ void Progress::Start(std::string phase, std::uint64_t total, std::string unit) {
     done_ = 0;
   }
   start_ = std::chrono::steady_clock::now();
-  next_print_ns_ = terminal_ ? 100'000'000 : 30'000'000'000;
+  next_print_ns_ = terminal_ ? kRedrawNs : kFirstLineNs;
 }
 
 void Progress::Advance(std::uint64_t units) {
@@ -47,13 +59,14 @@ void Progress::Advance(std::uint64_t units) {
   const std::int64_t now = NanosecondsSince(start_);
   std::int64_t due = next_print_ns_.load(std::memory_order_relaxed);
   if (now < due) return;
-  const std::int64_t interval = terminal_ ? 100'000'000 : 30'000'000'000;
+  const std::int64_t interval = terminal_ ? kRedrawNs : kNextLineNs;
   if (next_print_ns_.compare_exchange_strong(due, now + interval)) Print(false);
 }
 
 double Progress::Finish() {
   const double seconds = SecondsSince(start_);
-  if (show_ != Show::kNever && (terminal_ || show_ == Show::kAlways || seconds > 30)) Print(true);
+  const bool long_enough = seconds * 1e9 > kFirstLineNs;
+  if (show_ != Show::kNever && (terminal_ || show_ == Show::kAlways || long_enough)) Print(true);
   return seconds;
 }
 
@@ -67,11 +80,13 @@ void Progress::Print(bool last) {
   const double seconds = SecondsSince(start_);
   const auto done = static_cast<double>(done_.load(std::memory_order_relaxed));
   const double rate = seconds > 0 ? done / seconds : 0;
-  std::string line = absl::StrCat(phase_, ": ", FormatCount(done), " ", unit_);
+  std::string line = absl::StrCat(phase_, ": ");
+  if (terminal_ && total_ > 0) line += Bar(done / static_cast<double>(total_));
+  absl::StrAppend(&line, FormatCount(done), " ", unit_);
   if (total_ > 0)
     absl::StrAppendFormat(&line, " (%.0f %%)", 100.0 * done / static_cast<double>(total_));
   absl::StrAppend(&line, ", ", FormatCount(rate), "/s, ", FormatDuration(seconds));
-  if (!last && total_ > 0 && rate > 0)
+  if (!last && rate > 0 && done < static_cast<double>(total_))
     absl::StrAppend(&line, ", ETA ", FormatDuration((static_cast<double>(total_) - done) / rate));
   std::fprintf(stderr, terminal_ ? "\r\033[K%s%s" : "%s%s", line.c_str(),
                terminal_ && !last ? "" : "\n");

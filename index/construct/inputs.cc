@@ -42,9 +42,9 @@ absl::Status BuildInputs::OpenBase() {
   const DType dtype = options_->dtype.value_or(file_->dtype());
   if (!Encodes(file_->dtype(), dtype)) {
     return InvalidArgument("dtype: ", std::string(Name(dtype)), " asked for; ", file_->path(),
-                           " holds ", std::string(Name(file_->dtype())),
-                           ", of which no other is made",
-                           file_->dtype() == DType::kF32 ? " but f16" : "");
+                           " holds ", std::string(Name(file_->dtype())), ", expected this",
+                           file_->dtype() == DType::kF32 ? " or f16" : "",
+                           " (`hmann data convert` makes other files)");
   }
   HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(dtype, options_->metric, file_->dim()));
   if (dtype == DType::kF32) HMANN_RETURN_IF_ERROR(file_->CheckScale(options_->metric));

@@ -1,4 +1,5 @@
 #include <array>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "hmann/distance.h"
@@ -10,9 +11,18 @@ namespace {
 constexpr std::array<std::string_view, 4> kDTypes = {"f32", "u8", "i8", "f16"};
 constexpr std::array<std::string_view, 3> kMetrics = {"l2", "ip", "cosine"};
 
+/// Names that other libraries use: numpy, Faiss, hnswlib, scikit-learn, pgvector.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"float32", "f32"}, {"float16", "f16"},    {"uint8", "u8"},
+    {"int8", "i8"},     {"euclidean", "l2"},   {"dot", "ip"},
+    {"cos", "cosine"},  {"angular", "cosine"}, {"inner_product", "ip"}};
+
 template <class Enum, std::size_t kCount>
 absl::StatusOr<Enum> Parse(const char* what, const std::array<std::string_view, kCount>& names,
                            std::string_view name) {
+  for (const auto& [alias, meant] : kAliases) {
+    if (alias == name) name = meant;
+  }
   std::string expected;
   for (std::size_t i = 0; i < kCount; ++i) {
     if (names[i] == name) return static_cast<Enum>(i);

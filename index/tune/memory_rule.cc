@@ -261,10 +261,9 @@ class MemoryRule {
     std::uint64_t smallest = least + ReservedFastBytes(0, request_.threads);
     while (least + ReservedFastBytes(smallest, request_.threads) > smallest)
       smallest = least + ReservedFastBytes(smallest, request_.threads);
-    return ResourceExhausted("--fast-memory ", request_.fast_bytes,
-                             " is too small: what must lie there and the scratch of ",
-                             request_.threads, " search threads need ", smallest, " bytes (",
-                             FormatSize(smallest), ")");
+    return ResourceExhausted("--fast-memory ", request_.fast_bytes, " is too small: at least ",
+                             smallest, " (", FormatSize(smallest), ") are needed with ",
+                             request_.threads, " search threads");
   }
 
   const PlanRequest& request_;

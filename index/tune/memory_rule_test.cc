@@ -223,9 +223,9 @@ TEST(PlanMemory, BudgetsThatAreTooSmallNameOneThatWorks) {
     const absl::Status status = PlanMemory(request).status();
     ASSERT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << bytes;
     const std::string message(status.message());
-    const std::size_t at = message.find("need ");
+    const std::size_t at = message.find("least ");
     ASSERT_NE(at, std::string::npos) << message;
-    ASSERT_TRUE(absl::SimpleAtoi(message.substr(at + 5, message.find(' ', at + 5) - at - 5),
+    ASSERT_TRUE(absl::SimpleAtoi(message.substr(at + 6, message.find(' ', at + 6) - at - 6),
                                  &request.fast_bytes))
         << message;
     EXPECT_TRUE(PlanMemory(request).ok()) << message;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -17,16 +18,17 @@ absl::Status IndexSpec::Validate() const {
                        return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
                      });
   if (legal) return absl::OkStatus();
-  return InvalidArgument("--index: expected a name of 1 to ", kMaxName,
+  return InvalidArgument("expected a name of 1 to ", kMaxName,
                          " letters, digits, '.', '_' or '-', found '", name, "'");
 }
 
 absl::StatusOr<IndexSpec> IndexSpec::Parse(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals + 1 == text.size()) {
-    return InvalidArgument("--index: expected NAME=PATH, found '", text, "'");
-  }
-  IndexSpec spec{text.substr(0, equals), text.substr(equals + 1)};
+  if (text.empty() || equals + 1 == text.size())
+    return InvalidArgument("expected NAME=FILE or FILE, found '", text, "'");
+  IndexSpec spec = equals == std::string::npos
+                       ? IndexSpec{std::filesystem::path(text).stem().string(), text}
+                       : IndexSpec{text.substr(0, equals), text.substr(equals + 1)};
   HMANN_RETURN_IF_ERROR(spec.Validate());
   return spec;
 }

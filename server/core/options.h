@@ -12,7 +12,7 @@ struct IndexSpec {
   std::string name;  ///< letters, digits, '.', '_', '-'; at most 64
   std::string path;
 
-  /// "NAME=PATH". Errors: INVALID_ARGUMENT.
+  /// "NAME=FILE", or "FILE", which is named after the file. Errors: INVALID_ARGUMENT.
   static absl::StatusOr<IndexSpec> Parse(const std::string& text);
   /// Checks the name. Errors: INVALID_ARGUMENT.
   absl::Status Validate() const;

@@ -8,9 +8,9 @@
 
 namespace hmann {
 
-/// Shows the progress of long work, with rate and ETA: one redrawn line on a terminal,
-/// otherwise a line every 30 seconds. Silent if the environment has HMANN_PROGRESS=never
-/// or if constructed with kNever.
+/// Shows the progress of long work, with rate and ETA: one redrawn line with a bar on a
+/// terminal, otherwise a line after 3 seconds and then every 10. Silent if the
+/// environment has HMANN_PROGRESS=never or if constructed with kNever.
 ///
 /// Thread safety: Advance and Now from any thread; Start and Finish from one thread.
 class Progress {
