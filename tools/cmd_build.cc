@@ -77,6 +77,7 @@ void PrintBuild(const BuildReport& report, const std::string& out) {
                    100 * report.reachable_share, report.repaired_nodes, report.duplicates)
             << absl::StrFormat("  recall@1 of %d of its own vectors: %.4f\n",
                                report.self_recall_sample, report.self_recall_at_1);
+  for (const std::string& note : report.notes) std::cerr << "  note: " << note << '\n';
 }
 
 /// Prints how long the build would take.

@@ -305,6 +305,10 @@ void Pipeline::SearchItself() {
   const SelfRecall recall = CheckSelfRecall(bottom_->View(0), vectors_, entry, seed_, job_);
   report_.self_recall_sample = recall.sample;
   report_.self_recall_at_1 = recall.share();
+  if (recall.of_unit_length == recall.sample && options_.from_index.empty())
+    report_.notes.push_back(
+        "metric l2 of vectors of length 1: the nearest are those of cosine and ip, in another "
+        "unit");
   phases_.End("self-recall");
 }
 

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "index/base/cpu.h"
 #include "index/base/units.h"
@@ -207,6 +209,26 @@ TEST(Build, ReportsTheDegreesOfTheWrittenGraph) {
   EXPECT_EQ(report.degree_p99, degrees[989]);
   EXPECT_EQ(report.phases.back().name, "total");
   EXPECT_GT(report.peak_rss_bytes, 1_MiB);
+}
+
+TEST(Build, NotesThatLengthOneMakesMetricsAgree) {
+  const SampleFolder folder;
+  std::vector<float> circle, ellipse;
+  for (int i = 0; i < 400; ++i) {
+    const double angle = 0.01 * i;
+    circle.insert(circle.end(), {float(std::cos(angle)), float(std::sin(angle))});
+    ellipse.insert(ellipse.end(), {float(std::cos(angle)), float(2 * std::sin(angle))});
+  }
+  for (const auto& [rows, metric, notes] : {std::tuple(&circle, Metric::kL2, 1u),
+                                            {&circle, Metric::kCosine, 0u},
+                                            {&ellipse, Metric::kL2, 0u}}) {
+    BuildOptions options;
+    options.base = folder / "circle.fbin";
+    options.out = folder / "circle.hmann";
+    options.metric = metric;
+    WriteRows(options.base, 2, *rows);
+    EXPECT_THAT(MustBuild(options).notes, testing::SizeIs(notes));
+  }
 }
 
 TEST(Build, PayloadIsTheFormulaOfSection7) {

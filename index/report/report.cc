@@ -129,6 +129,7 @@ nlohmann::ordered_json ToJson(const BuildReport& report) {
       {"degree_mean", report.degree_mean},
       {"degree_p99", report.degree_p99},
       {"degree_max", report.degree_max},
+      {"notes", report.notes},
   };
   json.update(ToJson(report.info));
   return json;

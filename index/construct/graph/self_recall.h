@@ -13,6 +13,7 @@ namespace hmann {
 /// (ties count).
 struct SelfRecall {
   std::uint64_t sample = 0, found = 0;
+  std::uint64_t of_unit_length = 0;  ///< floats under L2 whose norm is within 1e-3 of 1
   double share() const { return static_cast<double>(found) / static_cast<double>(sample); }
 };
 

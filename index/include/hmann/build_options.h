@@ -108,6 +108,8 @@ struct BuildReport {
   double degree_mean = 0;  ///< mean of D(v) over L0
   std::uint64_t degree_p99 = 0;
   std::uint64_t degree_max = 0;
+  /// What the build assumed and its user may have meant otherwise; a line each.
+  std::vector<std::string> notes;
   IndexInfo info;
 };
 
