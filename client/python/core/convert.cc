@@ -37,6 +37,12 @@ void RaiseType(const std::string& message) {
   RaiseAs("InvalidTypeError", py::make_tuple(Decoded(message)));
 }
 
+void RaiseNoOption(const std::string& name, const std::vector<std::string>& known) {
+  py::list names;
+  for (const std::string& one : known) names.append(one);
+  RaiseAs("no_such_option", py::make_tuple(Decoded(name), names));
+}
+
 std::string Shown(py::handle value) {
   constexpr std::size_t kMost = 60;
   const auto text = py::reinterpret_steal<py::object>(PyObject_ASCII(value.ptr()));

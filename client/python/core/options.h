@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/python/core/convert.h"
 #include "hmann/build.h"
 #include "hmann/hmann.h"
@@ -52,9 +50,9 @@ void Fill(const OptionTable<Options>& table, const py::dict& given, Options* opt
     const auto found = std::find_if(table.begin(), table.end(),
                                     [&name](const auto& option) { return option.name == name; });
     if (found == table.end()) {
-      const auto add = [](std::string* to, const auto& option) { *to += option.name; };
-      RaiseType(
-          absl::StrCat(name, ": no such option; there are ", absl::StrJoin(table, ", ", add)));
+      std::vector<std::string> known;
+      for (const auto& option : table) known.push_back(option.name);
+      RaiseNoOption(name, known);
     }
     found->set(*options, name, value);
   }

@@ -80,6 +80,14 @@ py::object PredictedOf(const ResolvedSearch& resolved) {
   return ToPython({{"recall", resolved.tuned->recall}, {"mean_us", resolved.tuned->mean_us}});
 }
 
+/// Labels of 0 and 1 only, as many as vectors, are a mask that was saved as numbers.
+void CheckNoMask(std::span<const std::uint64_t> labels, bool of_bytes, std::uint64_t n) {
+  if (labels.size() != n || (n <= 2 && !of_bytes) || *std::ranges::max_element(labels) > 1) return;
+  Raise(InvalidArgument("filter: ", n,
+                        " numbers of 0 and 1, as many as vectors, may be a mask or "
+                        "labels: pass mask.astype(bool), or each label once"));
+}
+
 py::dict DictOf(const Counters& counters) {
   py::dict dict;
   for (const CounterName& counter : CounterNames())
@@ -190,11 +198,9 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   if (filter != nullptr) asked.matches = &filter->matches;
   const ResolvedSearch resolved = ResolveCached(index, asked);
   const auto budget = asked.budget.value_or(std::chrono::nanoseconds(0));
-  Rows rows = ToRows("queries", queries, true);
   const IndexInfo& info = index->info();
-  if (rows.dtype == DType::kF16 && info.dtype == DType::kF16)
-    rows = ToRows("queries", rows.array.attr("astype")(NumpyName(QueryType(info.dtype))), true);
-  if (rows.dtype != QueryType(info.dtype) || rows.dim != info.dim) {
+  const Rows rows = ToRows("queries", queries, true, QueryType(info.dtype));
+  if (rows.dim != info.dim) {
     Raise(InvalidArgument("queries: expected vectors of ", info.dim, " x ", NumpyName(info.dtype),
                           " as in the index, found ", rows.dim, " x ", NumpyName(rows.dtype)));
   }
@@ -238,16 +244,17 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
 std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted) {
   const std::shared_ptr<const Index> index = Opened();
   absl::StatusOr<Matches> matches = absl::UnknownError("not looked for");
-  ToArray("filter", accepted);  // refuses a mask of another kind
-  if (py::isinstance<py::array_t<bool>>(accepted)) {
-    const auto mask = py::array_t<bool, py::array::c_style>::ensure(accepted);
+  const py::array array = ToArray("filter", accepted);
+  if (array.size() > 0 && array.dtype().kind() == 'b') {
+    const auto mask = py::array_t<bool, py::array::c_style>::ensure(array);
     if (mask.ndim() != 1) Raise(InvalidArgument("filter: expected a mask of one dimension"));
     const std::span<const bool> of(mask.data(), static_cast<std::size_t>(mask.size()));
     const WithoutGil without_gil;
     matches = index->Matching([of](std::uint64_t label) { return label < of.size() && of[label]; });
   } else {
-    const py::array_t<std::int64_t> wanted = ToLabels(accepted, false);
+    const py::array_t<std::int64_t> wanted = ToLabels("filter", array, false);
     std::vector<std::uint64_t> labels(wanted.data(), wanted.data() + wanted.size());
+    CheckNoMask(labels, array.itemsize() == 1, index->info().n);
     const WithoutGil without_gil;
     std::sort(labels.begin(), labels.end());
     matches = index->Matching([&labels](std::uint64_t label) {
@@ -259,7 +266,7 @@ std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted) {
 
 py::array OpenedIndex::Get(py::handle labels) {
   const std::shared_ptr<const Index> index = Opened();
-  const py::array_t<std::int64_t> wanted = ToLabels(labels, true);
+  const py::array_t<std::int64_t> wanted = ToLabels("labels", ToArray("labels", labels), true);
   const bool single = wanted.ndim() == 0;
   const auto count = static_cast<std::size_t>(wanted.size());
   std::vector<py::ssize_t> shape = {static_cast<py::ssize_t>(index->info().dim)};

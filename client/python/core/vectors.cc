@@ -59,7 +59,7 @@ std::vector<T> Flat(const py::array& array) {
 
 GroundTruth TruthOf(const char* name, const py::object& pair_labels, const py::object& distances) {
   const py::array labels = ToArray(name, pair_labels);
-  const char kind = labels ? labels.dtype().kind() : 'O';
+  const char kind = labels.dtype().kind();
   if ((kind != 'i' && kind != 'u') || labels.ndim() != 2)
     RaiseArray(name, "labels, whole numbers of shape (n, k)", Shown(pair_labels));
   GroundTruth truth;
@@ -69,7 +69,7 @@ GroundTruth TruthOf(const char* name, const py::object& pair_labels, const py::o
   std::replace(truth.ids.begin(), truth.ids.end(), ~std::uint64_t{0}, kNoNeighbor);  // -1
   if (!distances.is_none()) {
     const py::array array = ToArray(name, distances);
-    if (!array || !array.attr("shape").equal(labels.attr("shape")))
+    if (!array.attr("shape").equal(labels.attr("shape")))
       RaiseArray(name, "distances of the shape of the labels", Shown(distances));
     truth.distances = Flat<float>(array);
   }
@@ -93,24 +93,29 @@ bool IsPath(py::handle value) {
 }
 
 py::array ToArray(const std::string& name, py::handle value) {
-  const auto* array_type = py::detail::npy_api::get().PyArray_Type_;
-  if (Py_TYPE(value.ptr()) != array_type && py::hasattr(value, "mask") &&
-      py::module_::import("numpy.ma").attr("is_masked")(value).cast<bool>()) {
-    Raise(InvalidArgument(name,
-                          ": expected an array without masked entries: fill them "
-                          "(.filled(...)) or leave their rows out"));
+  const bool is_array = Py_TYPE(value.ptr()) == py::detail::npy_api::get().PyArray_Type_;
+  if (is_array || PyLong_Check(value.ptr()) != 0) {
+    py::array array = py::array::ensure(value);
+    if (array && array.dtype().kind() != 'O') return array;
   }
-  return py::array::ensure(value);
+  return py::module_::import("hmann._arrays").attr("array")(name, value);
 }
 
-Rows ToRows(const std::string& name, py::handle value, bool single_too) {
-  py::array array = ToArray(name, value);
-  if (!array) RaiseType(absl::StrCat(name, ": expected an array, found ", Shown(value)));
+Rows ToRows(const std::string& name, py::handle value, bool single_too,
+            std::optional<DType> wanted) {
+  py::array array;
+  std::optional<DType> dtype;
+  if (Py_TYPE(value.ptr()) == py::detail::npy_api::get().PyArray_Type_) {
+    array = py::reinterpret_borrow<py::array>(value);
+    const py::dtype type = array.dtype();
+    if (type.byteorder() != '>') dtype = DTypeOf(type.num());
+  }
+  if (!dtype.has_value() || dtype != wanted.value_or(*dtype)) {
+    const py::object as = wanted.has_value() ? py::object(NumpyType(*wanted)) : py::none();
+    array = py::module_::import("hmann._arrays").attr("vectors")(name, value, as);
+    dtype = DTypeOf(array.dtype().num());
+  }
   Rows rows;
-  const py::dtype type = array.dtype();
-  const std::optional<DType> dtype = type.byteorder() == '>' ? std::nullopt : DTypeOf(type.num());
-  if (!dtype.has_value())
-    RaiseArray(name, "float32, float16, uint8 or int8", Shown(py::str(py::handle(type))));
   rows.dtype = *dtype;
   const bool single = array.ndim() == 1 && single_too;
   if (array.ndim() != 2 && !single)
@@ -129,27 +134,28 @@ Rows ToRows(const std::string& name, py::handle value, bool single_too) {
   return rows;
 }
 
-py::array_t<std::int64_t> ToLabels(py::handle value, bool single_too) {
-  const py::array array = ToArray("labels", value);
-  const char kind = array ? array.dtype().kind() : 'O';
-  const bool is_empty_list = single_too && array && array.size() == 0;
-  if (kind != 'i' && kind != 'u' && !is_empty_list)
-    RaiseType(absl::StrCat("labels: expected whole numbers, found ", Shown(value)));
+py::array_t<std::int64_t> ToLabels(const std::string& name, const py::array& array, bool single_too,
+                                   const char* advice) {
+  const char kind = array.dtype().kind();
+  if (kind != 'i' && kind != 'u' && array.size() > 0)
+    RaiseType(absl::StrCat(name, ": expected whole numbers, found ",
+                           Shown(py::str(py::handle(array.dtype()))), advice));
   if (array.ndim() != 1 && !(array.ndim() == 0 && single_too))
-    RaiseArray("labels", single_too ? "one, or shape (n,)" : "shape (n,)", ShapeOf(array));
+    RaiseArray(name, single_too ? "one, or shape (n,)" : "shape (n,)", ShapeOf(array));
   auto labels = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>::ensure(array);
   if (!labels) throw py::error_already_set();
   for (py::ssize_t i = 0; i < labels.size(); ++i) {
     if (labels.data()[i] >= 0) continue;
     const py::str found(py::object(array.attr("flat")[py::int_(i)]));
-    Raise(InvalidArgument("labels: expected 0 to 2^63 - 1, found ", found.cast<std::string>(),
-                          " at ", i));
+    Raise(InvalidArgument(name, ": expected 0 to 2^63 - 1, found ", found.cast<std::string>(),
+                          " at ", i, advice));
   }
   return labels;
 }
 
-VectorsInMemory ToMemory(const std::string& name, py::handle value, py::object* keep) {
-  Rows rows = ToRows(name, value, false);
+VectorsInMemory ToMemory(const std::string& name, py::handle value, py::object* keep,
+                         std::optional<DType> wanted) {
+  Rows rows = ToRows(name, value, false, wanted);
   if (rows.stride < 0)
     rows = ToRows(name, py::module_::import("numpy").attr("ascontiguousarray")(rows.array), false);
   // Rejected here, since the engine treats an empty array as no array.
@@ -158,10 +164,10 @@ VectorsInMemory ToMemory(const std::string& name, py::handle value, py::object* 
   return {rows.data, rows.dtype, rows.dim, rows.n, static_cast<std::uint64_t>(rows.stride)};
 }
 
-Vectors ToVectors(const std::string& name, py::handle value, std::uint64_t rows) {
-  if (IsPath(value)) return {{}, Value(VectorFile::Open(ToPath(name, value), rows))};
+Vectors ToVectors(const std::string& name, py::handle value, std::optional<DType> wanted) {
+  if (IsPath(value)) return {{}, Value(VectorFile::Open(ToPath(name, value)))};
   py::object keep;
-  const VectorsInMemory memory = ToMemory(name, value, &keep);
+  const VectorsInMemory memory = ToMemory(name, value, &keep, wanted);
   VectorFile view = Value(
       VectorFile::View(name, memory.data, memory.dtype,
                        {.offset = 0, .stride = memory.stride, .n = memory.n, .dim = memory.dim}));

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "client/python/core/convert.h"
@@ -21,8 +22,9 @@ namespace hmann::python {
 const char* NumpyName(DType dtype);
 py::dtype NumpyType(DType dtype);
 
-/// Converts `value` to an array as numpy does; a null one if it cannot. Raises
-/// InvalidArgumentError, prefixed with `name`, for masked entries, whose values are none.
+/// Converts `value` to an array of any dtype, by hmann._arrays unless it is one. Raises
+/// InvalidArgumentError, prefixed with `name`, for what numpy cannot make an array of,
+/// and for masked entries, whose values are none.
 py::array ToArray(const std::string& name, py::handle value);
 
 /// Rows of an array. `array` keeps the memory of `data` alive.
@@ -36,26 +38,30 @@ struct Rows {
   bool single = false;        ///< of shape (dim,)
 };
 
-/// Converts `value`, an array or anything that numpy can make one of, to rows. Copies
+/// Converts `value`, an array or anything that hmann._arrays can make one of, to rows of
+/// `wanted`; nullopt: of their own dtype, otherwise f32. An array of that dtype is copied
 /// only if the components of a row are not contiguous. `single_too`: also accepts one
-/// vector of shape (dim,). Raises InvalidArgumentError, prefixed with `name`, for another
-/// dtype or number of dimensions.
-Rows ToRows(const std::string& name, py::handle value, bool single_too);
+/// vector of shape (dim,). Raises InvalidArgumentError, prefixed with `name`, for values
+/// that `wanted` does not hold, or another number of dimensions.
+Rows ToRows(const std::string& name, py::handle value, bool single_too,
+            std::optional<DType> wanted = std::nullopt);
 
-/// Converts labels: whole numbers, not negative, since -1 stands for no answer. Shape
-/// (n,); `single_too`: also one number of shape ().
-py::array_t<std::int64_t> ToLabels(py::handle value, bool single_too);
+/// Checks labels: whole numbers, not negative, since -1 stands for no answer; or none.
+/// Shape (n,); `single_too`: also one number of shape (). `advice` ends the errors.
+py::array_t<std::int64_t> ToLabels(const std::string& name, const py::array& array, bool single_too,
+                                   const char* advice = "");
 
 /// The vectors of an array or a file, with their owner.
 struct Vectors {
   py::array array;
   VectorFile file;
 };
-/// Accepts a path, or an array of shape (n, dim). `rows`: number of leading rows of a
-/// file to use.
-Vectors ToVectors(const std::string& name, py::handle value, std::uint64_t rows = 0);
-/// Accepts an array. `keep`: receives its owner, for the duration of the build.
-VectorsInMemory ToMemory(const std::string& name, py::handle value, py::object* keep);
+/// Accepts a path, or what ToRows does, of shape (n, dim).
+Vectors ToVectors(const std::string& name, py::handle value,
+                  std::optional<DType> wanted = std::nullopt);
+/// Accepts what ToRows does. `keep`: receives the owner, for the duration of the build.
+VectorsInMemory ToMemory(const std::string& name, py::handle value, py::object* keep,
+                         std::optional<DType> wanted = std::nullopt);
 bool IsPath(py::handle value);
 
 py::array ReadVectors(py::handle path, py::handle rows);

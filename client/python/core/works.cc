@@ -30,7 +30,8 @@ py::object Build(py::handle base, py::handle out, py::handle labels, const py::d
   if (!labels.is_none() && IsPath(labels)) {
     build.labels = ToPath("labels", labels);
   } else if (!labels.is_none()) {
-    own = ToLabels(labels, false);
+    own = ToLabels("labels", ToArray("labels", labels), false,
+                   ": leave labels out, and look yours up by row: own[answer.labels]");
     build.label_values = {reinterpret_cast<const std::uint64_t*>(own.data()),
                           static_cast<std::size_t>(own.size())};
   }
@@ -63,7 +64,8 @@ py::object ReadInfo(py::handle path) {
 
 py::tuple ExactNeighbors(py::handle base, py::handle queries, py::handle k, py::handle metric,
                          py::handle threads, const py::object& progress) {
-  const Vectors from = ToVectors("base", base), requested = ToVectors("queries", queries);
+  const Vectors from = ToVectors("base", base);
+  const Vectors requested = ToVectors("queries", queries, QueryType(from.file.dtype()));
   ExactOptions options;
   options.k =
       static_cast<std::uint32_t>(ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max()));

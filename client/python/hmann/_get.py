@@ -7,7 +7,7 @@ from typing import Any, Iterator, Tuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hmann import _wire, errors
+from hmann import _arrays, _wire, errors
 from hmann.v1 import search_pb2 as pb
 
 
@@ -40,9 +40,9 @@ class GetCalls:
 
 
 def _to_labels(labels: ArrayLike) -> Tuple[NDArray[np.int64], bool]:
-    given = _wire.to_array("labels", labels)
+    given = _arrays.array("labels", labels)
     if given.dtype.kind not in "iu" and given.size > 0:
-        raise errors.InvalidTypeError(f"labels: expected whole numbers, found {labels!r:.60}")
+        raise errors.InvalidTypeError(f"labels: expected whole numbers, found {str(given.dtype)!r}")
     if given.ndim > 1:
         raise errors.InvalidArgumentError(
             f"labels: expected one, or shape (n,), found {given.shape}"

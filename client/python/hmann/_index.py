@@ -6,15 +6,15 @@ import contextlib
 import os
 import tempfile
 import warnings as _warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hmann import _core
+from hmann import _arrays, _core
 from hmann._answer import Answer
 from hmann._signatures import with_options
-from hmann.errors import OpenWarning
+from hmann.errors import InputWarning, OpenWarning
 
 Path = Union[str, bytes, "os.PathLike[str]"]
 #: True: a progress line on stderr, as on the command line. False: none. Or a callable that
@@ -22,9 +22,9 @@ Path = Union[str, bytes, "os.PathLike[str]"]
 Progress = Union[bool, Callable[[str, int, int, str], object]]
 
 
-def _warn(messages: Sequence[str]) -> None:
+def _warn(messages: Sequence[str], kind: Type[Warning] = OpenWarning) -> None:
     for message in messages:
-        _warnings.warn(message, OpenWarning, stacklevel=3)
+        _warnings.warn(message, kind, stacklevel=3)
 
 
 @with_options("build")
@@ -60,20 +60,24 @@ def build(
         NotFoundError: no such file or folder.
         ResourceExhaustedError: not enough memory (before the work starts) or disk.
     """
-    return _core.build(base, out, labels, options, progress)
+    report = _core.build(base, out, labels, options, progress)
+    if options.get("metric") is None:
+        _warn(report["notes"], InputWarning)
+    return report
 
 
 @with_options("plan")
-def plan(**options: Any) -> Dict[str, Any]:
+def plan(index: Optional[Path] = None, **options: Any) -> Dict[str, Any]:
     """Plans which index to build for a given fast memory, and where to place it.
 
     Args:
+        index: a finished index, instead of ``base``.
         {options}
 
     Returns:
         The output of ``hmann plan --json``.
     """
-    return _core.plan(options)
+    return _core.plan({**options, "index": index})
 
 
 def info(path: Path) -> Dict[str, Any]:
@@ -181,8 +185,7 @@ class Index:
             An object for searches of this index, valid until the index is closed or opened
             again. Its ``len`` is the number of matches. It takes one bit per vector.
         """
-        array = np.asanyarray(accepted)
-        return self._core.matching(array if array.size > 0 else array.astype(np.int64))
+        return self._core.matching(accepted)
 
     def get(self, labels: ArrayLike) -> NDArray[Any]:
         """Returns the vectors with these labels.
@@ -274,7 +277,7 @@ class Index:
 
     def plan(self, **options: Any) -> Dict[str, Any]:
         """Calls ``hmann.plan`` for this index."""
-        return plan(index=self.path, **options)
+        return plan(self.path, **options)
 
     def warm(self) -> None:
         """Touches all of L0, so that the first queries take no page faults."""
@@ -349,13 +352,10 @@ def _as_file(vectors: Any, index: Index) -> Iterator[Any]:
     if vectors is None or isinstance(vectors, (str, bytes, os.PathLike)):
         yield vectors
         return
-    suffix = {
-        "float32": ".fbin",
-        "float16": ".fbin",
-        "uint8": ".u8bin",
-        "int8": ".i8bin",
-    }[str(index.dtype)]
+    dtype = "float32" if index.dtype == np.float16 else str(index.dtype)
+    rows = _arrays.vectors("queries", vectors, dtype)
+    suffix = {"float32": ".fbin", "uint8": ".u8bin", "int8": ".i8bin"}[dtype]
     with tempfile.TemporaryDirectory(prefix="hmann_") as folder:
         path = os.path.join(folder, "queries" + suffix)
-        _core.write_vectors(path, vectors)
+        _core.write_vectors(path, rows)
         yield path

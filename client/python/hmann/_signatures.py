@@ -18,8 +18,8 @@ def with_options(table: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        rows = _core.tables[table]
         signature = inspect.signature(function)
+        rows = [row for row in _core.tables[table] if row[0] not in signature.parameters]
         named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         named += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hmann import _status, errors
+from hmann import _arrays, _status, errors
 from hmann._answer import Answer
 from hmann.v1 import search_pb2 as pb
 
@@ -73,15 +73,6 @@ def to_describe(name: str) -> Any:
         raise errors.InvalidTypeError(f"index: expected UTF-8, found {name!r:.60}") from None
 
 
-def to_array(name: str, value: ArrayLike) -> Any:
-    """``np.asarray``; masked entries, whose values are none, are an InvalidArgumentError."""
-    if np.ma.is_masked(value):
-        raise errors.InvalidArgumentError(
-            f"{name}: expected an array without masked entries: fill them or leave them out"
-        )
-    return np.asarray(value)
-
-
 def _microseconds(name: str, value: Any) -> int:
     if isinstance(value, datetime.timedelta):
         seconds = value.total_seconds()
@@ -141,8 +132,7 @@ def to_options(k: Any, details: bool, params: Dict[str, Any]) -> Any:
         field = fields.get(_TIMES.get(name, name))
         if field is None or name in _NOT_SAID or name in _TIMES.values():
             known = [n for n in fields if n not in _NOT_SAID and n not in _TIMES.values()]
-            names = ", ".join([*known, *_TIMES])
-            raise errors.InvalidTypeError(f"{name}: no such option; there are {names}")
+            raise errors.no_such_option(name, [*known, *_TIMES])
         _set(message, field, name, value)
     return message
 
@@ -283,16 +273,13 @@ class StreamCalls:
 
 
 def _to_rows(queries: ArrayLike, info: Any) -> Tuple[Any, bool]:
-    rows = to_array("queries", queries)
-    dtype = np.dtype(_DTYPES[info.dtype])
+    dtype = _DTYPES[info.dtype]
+    rows = _arrays.vectors("queries", queries, "float32" if dtype == "float16" else dtype)
     if rows.ndim not in (1, 2):
         raise errors.InvalidArgumentError(
             f"queries: expected shape (dim,) or (n, dim), found {rows.shape}"
         )
-    if dtype == np.float16 and rows.dtype == np.float16:
-        rows = rows.astype(np.float32)
-    wanted = np.dtype(np.float32) if dtype == np.float16 else dtype
-    if rows.dtype != wanted or rows.shape[-1] != info.dim:
+    if rows.shape[-1] != info.dim:
         raise errors.InvalidArgumentError(
             f"queries: expected vectors of {info.dim} x {dtype} as in the index, "
             f"found {rows.shape[-1]} x {rows.dtype}"

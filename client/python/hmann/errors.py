@@ -6,7 +6,7 @@ Each is an :class:`Error` and, if one fits, also a built-in exception, so that
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Type
+from typing import Dict, List, Optional, Type
 
 __all__ = [
     "Error",
@@ -25,6 +25,7 @@ __all__ = [
     "DeadlineExceededError",
     "CancelledError",
     "UnauthenticatedError",
+    "InputWarning",
     "OpenWarning",
 ]
 
@@ -142,6 +143,10 @@ class OpenWarning(UserWarning):
     """A resource was unavailable when an index was opened; the index works without it."""
 
 
+class InputWarning(UserWarning):
+    """A build copied its vectors to another type, or assumed a metric."""
+
+
 _BY_CODE: Dict[str, Type[Error]] = {
     kind.code: kind
     for kind in (
@@ -169,3 +174,17 @@ def from_status(code: str, message: str) -> Error:
     if type(error) is Error:
         error.code = code
     return error
+
+
+#: Names in other libraries, in lower case and without underscores.
+_ELSEWHERE = {"ef": "ef_l0", "efsearch": "ef_l0", "space": "metric", "distance": "metric"}
+
+
+def no_such_option(name: str, known: List[str]) -> Error:
+    """The exception for an unknown option: it names the nearest one, or all."""
+    import difflib
+
+    meant = _ELSEWHERE.get(name.lower().replace("_", ""))
+    near = [meant] if meant in known else difflib.get_close_matches(name.lower(), known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    return InvalidTypeError(f"{name}: no such option; {hint}")

@@ -241,8 +241,8 @@ class SearchTest(FolderCase):
     def test_what_is_no_filter(self):
         for filter, kind, text in (
             (np.zeros((2, 2), bool), hmann.InvalidArgumentError, "mask of one dimension"),
-            ([-1], hmann.InvalidArgumentError, "labels"),
-            ([0.5], hmann.Error, "labels"),
+            ([-1], hmann.InvalidArgumentError, "filter: expected 0 to 2^63 - 1, found -1 at 0"),
+            ([0.5], hmann.InvalidTypeError, "filter: expected whole numbers, found 'float64'"),
             (hmann.open(self.path).matching([1]), hmann.InvalidArgumentError, "another index"),
         ):
             with self.subTest(text):

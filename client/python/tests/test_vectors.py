@@ -99,7 +99,10 @@ class ExactTest(FolderCase):
     def test_what_is_wrong(self):
         bad, exact = hmann.InvalidArgumentError, hmann.exact_neighbors
         floats = self.queries.astype(np.float32)
-        self.assert_raises(bad, "queries: expected vectors of 128 x u8", exact, self.base, floats)
+        self.assert_raises(
+            bad, "queries: expected values that uint8 holds, found 0.5 at [0, 0]", exact, self.base,
+            floats + np.float32(0.5) - floats[0, 0],
+        )  # fmt: skip
         self.assert_raises(bad, "k: 0 asked for", exact, self.base, self.queries, 0)
         self.assert_raises(bad, "k: 2001 asked for", exact, self.base, self.queries, 2001)
         self.assert_raises(bad, "l3", exact, self.base, self.queries, 1, metric="l3")

@@ -1,0 +1,83 @@
+"""Converts what people have to arrays: the one conversion for all functions and clients.
+
+The native module calls it for everything but plain arrays of the type that it needs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from hmann.errors import InputWarning, InvalidArgumentError, ResourceExhaustedError
+
+_OWN = ("float32", "float16", "uint8", "int8")  # what the engine has
+
+
+def array(name: str, value: Any) -> NDArray[Any]:
+    """``np.asarray``, also of sets, of ``to_numpy`` and ``__dlpack__``, and of objects that
+    are rows of equal length, such as a column of pandas with arrays in it.
+
+    Raises InvalidArgumentError, prefixed with ``name``, for masked entries, for rows of
+    different lengths, and for what is no array.
+    """
+    if np.ma.is_masked(value):
+        raise InvalidArgumentError(
+            f"{name}: expected an array without masked entries: fill them (.filled(...)) or "
+            "leave their rows out"
+        )
+    try:
+        if isinstance(value, (set, frozenset)):
+            value = list(value)
+        elif not hasattr(value, "__array__") and hasattr(value, "to_numpy"):
+            value = value.to_numpy()
+        elif not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
+            value = np.from_dlpack(value)
+        found = np.asarray(value)
+        return np.asarray(found.tolist()) if found.dtype == object else found
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        text = f"cannot be read as an array: {str(error).partition(chr(10))[0]:.70}"
+        lengths = [np.size(row) for row in value] if np.iterable(value) else []
+        for row, length in enumerate(lengths):
+            if length != lengths[0]:
+                text = f"row {row} has {length} components, row 0 has {lengths[0]}"
+                break
+        raise InvalidArgumentError(f"{name}: {text}") from None
+
+
+def vectors(name: str, value: Any, wanted: Optional[DTypeLike] = None) -> NDArray[Any]:
+    """An array of the dtype ``wanted``; None: of its own dtype if the engine has it,
+    otherwise float32. Nothing is copied that has this dtype.
+
+    Warns if a base has to be copied, unless it is a list.
+
+    Raises InvalidArgumentError, prefixed with ``name``: as ``array``; for anything but real
+    numbers, and a value that ``wanted`` does not hold (floats are rounded).
+    """
+    found = array(name, value)
+    if found.dtype.kind not in "fiu":
+        raise InvalidArgumentError(f"{name}: expected real numbers, found {str(found.dtype)!r}")
+    dtype = np.dtype(wanted or (found.dtype.name if found.dtype.name in _OWN else "float32"))
+    try:
+        with np.errstate(over="raise", invalid="ignore"):
+            made = found.astype(dtype, copy=False)
+    except FloatingPointError:
+        raise InvalidArgumentError(f"{name}: a value is beyond the range of {dtype}") from None
+    except MemoryError:
+        raise ResourceExhaustedError(f"{name}: no memory for a copy as {dtype}") from None
+    if dtype.kind in "iu" and made.dtype != found.dtype and (made != found).any():
+        place = np.argwhere(made != found)[0]
+        raise InvalidArgumentError(
+            f"{name}: expected values that {dtype} holds, found {found[tuple(place)]} at "
+            f"{place.tolist()}"
+        )
+    if name == "base" and made.dtype != found.dtype and not isinstance(value, (list, tuple)):
+        warnings.warn(
+            f"base: {found.dtype} was copied to {dtype} ({made.nbytes >> 20} MiB); "
+            f"pass {dtype} to save the copy",
+            InputWarning,
+            stacklevel=3,
+        )
+    return made
