@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # packages.sh PACKAGES TREE: installs the packages of a build into a bare Debian 12 at TREE (created by debootstrap; emptied first), uses
-# them, and removes them again. Needs root and Debian's packages.
+# them, and removes them again; before them the wheel, from PACKAGES/../wheel. Needs root and Debian's packages.
 set -euo pipefail
 packages=$(readlink -f "$1")
 . tests/bare_tree.sh
@@ -11,6 +11,20 @@ cp -r tests/consumer "$tree/root/consumer"
 ours() { in_tree find /usr /etc -path '*hmann*' -not -path '*nlohmann*' | sort; }
 before=$(ours)
 [[ -z $before ]] || { echo "packages: the bare tree has hmann already: $before" >&2; exit 1; }
+
+echo "the wheel, beside Python and numpy alone"
+cp "$packages"/../wheel/*.whl "$tree/root/"
+in_tree apt-get -q -y install --no-install-recommends python3-numpy python3-venv >>"$tree.log" 2>&1
+in_tree sh -ec '
+  cd /root
+  python3 -m venv --system-site-packages V
+  V/bin/pip -q install --no-index ./*.whl
+  V/bin/python -c "
+import hmann
+hmann.build(\"sample/base.u8bin\", \"w.hmann\", progress=False)
+found = hmann.open(\"w.hmann\").search(hmann.read_vectors(\"sample/query.u8bin\"), k=10)
+print(hmann.__file__, hmann.recall(found, hmann.read_groundtruth(\"sample/query.gt100\")))" | grep "^/root/V/.* 0.9"
+  rm -r V'
 
 echo "installing"
 in_tree sh -c 'apt-get -q -y install --no-install-recommends /root/*.deb g++ pkg-config' >>"$tree.log" 2>&1 ||

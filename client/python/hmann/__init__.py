@@ -56,7 +56,12 @@ def __getattr__(name: str) -> Any:
         # gRPC's fork handlers may wait forever in os.fork(). A client is not used after a
         # fork anyway.
         os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-        return getattr(importlib.import_module(_CLIENTS[name]), name)
+        try:
+            return getattr(importlib.import_module(_CLIENTS[name]), name)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"hmann.{name} needs grpcio and protobuf: pip install 'hmann[client]'"
+            ) from error
     raise AttributeError(f"module 'hmann' has no attribute {name!r}")
 
 
