@@ -52,12 +52,13 @@ kill "$server"
 wait "$server"
 server=""
 
-show "The same from Python: three nearest of the first query." env PYTHONPATH="${build#"$PWD/"}/python" /usr/bin/python3 -c "
-import hmann
-print(hmann.open('${index#"$PWD/"}').search(hmann.read_vectors('$queries', 1), k=3).labels)"
-
 show "Measure: recall against latency, compared with hnswlib and Faiss on the same data, in interleaved runs." \
   hmann eval sweep --base "$base" --queries "$queries" --groundtruth "$truth" --out "$out/sweep"
 page=$(find "$out/sweep" -name report.html | head -n 1)
 [[ -n $page ]] || { echo "the sweep wrote no report.html" >&2; exit 1; }
 printf '\nOpen this page in a browser; it needs no network:\n  %s\n' "$page"
+
+python="PYTHONPATH=${build#"$PWD/"}/python /usr/bin/python3 -c \"import hmann; \
+print(hmann.open('${index#"$PWD/"}').search(hmann.read_vectors('$queries', 1), k=3).labels)\""
+printf '\nGo on from Python; here the three nearest of the first query:\n  $ %s\n' "$python"
+bash -c "$python" | sed 's/^/  | /'
