@@ -75,7 +75,7 @@ def vectors(name: str, value: Any, wanted: Optional[DTypeLike] = None) -> NDArra
         )
     if name == "base" and made.dtype != found.dtype and not isinstance(value, (list, tuple)):
         warnings.warn(
-            f"base: {found.dtype} was copied to {dtype} ({made.nbytes >> 20} MiB); "
+            f"base: {found.dtype} was copied to {dtype} ({made.nbytes / 2**20:.3g} MiB); "
             f"pass {dtype} to save the copy",
             InputWarning,
             stacklevel=3,

@@ -42,9 +42,11 @@ def build(
     stops the build soon; an existing file at ``out`` then remains.
 
     Args:
-        base: array of shape (n, dim) of float32, float16, uint8 or int8. It is not copied
-            if the components of each row are contiguous, and must stay unchanged during
-            the build. Or a vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5.
+        base: array of shape (n, dim). It must stay unchanged during the build. It is not
+            copied if it is of float32, float16, uint8 or int8, and the components of each
+            row are contiguous; other numbers are copied to float32. Or lists, a frame of
+            pandas, a column of arrays, a tensor. Or a vector file:
+            .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5.
         out: index file to write.
         labels: n whole numbers of at least 0 to return instead of row numbers; or a file.
         progress: True, False, or a callable that receives (phase, done, total, unit).
@@ -54,9 +56,13 @@ def build(
         The output of ``hmann build --json``: seconds per phase, peak memory, degrees,
         layers.
 
+    Warns:
+        InputWarning: base was copied to another dtype; or metric was left out for vectors
+            of length 1, whose nearest are the same under each metric.
+
     Raises:
-        InvalidArgumentError: invalid options, another dtype or shape, NaN, a zero vector
-            under cosine.
+        InvalidArgumentError: invalid options, no numbers, another shape, NaN, a zero
+            vector under cosine.
         NotFoundError: no such file or folder.
         ResourceExhaustedError: not enough memory (before the work starts) or disk.
     """
@@ -137,8 +143,10 @@ class Index:
         (``recall``, ``latency``) replaces all params except ``prefetch``.
 
         Args:
-            queries: queries of the index's dtype: one of shape (dim,), or several of shape
-                (n, dim). They are not copied if the components of each row are contiguous.
+            queries: one of shape (dim,), or several of shape (n, dim), in any form that
+                ``build`` takes except a file. Arrays of the index's dtype are not copied
+                if the components of each row are contiguous. Others must have values that
+                it holds; floats are rounded.
             k: number of neighbors, 1 to n.
             threads: threads that share the queries; None: up to the number of cores, but no
                 more than pays off.
@@ -155,8 +163,8 @@ class Index:
             match, label -1 and distance inf fill the rest.
 
         Raises:
-            InvalidArgumentError: invalid dtype, shape, k or params, NaN, a zero vector
-                under cosine.
+            InvalidArgumentError: a value that the dtype of the index does not hold, an
+                invalid shape, k or params, NaN, a zero vector under cosine.
             NotFoundError: a target that the index is not tuned for.
             OutOfRangeError: a target that cannot be met (the message names the best value),
                 or an answer's label above 2^63 - 1.
@@ -179,7 +187,8 @@ class Index:
         """Selects the vectors with one of these labels, for ``search(filter=...)``.
 
         Args:
-            accepted: labels, or a mask of bools in which entry i stands for label i.
+            accepted: labels (array, list, set, range), or a mask of bools in which entry i
+                stands for label i.
 
         Returns:
             An object for searches of this index, valid until the index is closed or opened
@@ -242,7 +251,7 @@ class Index:
             latency: targets for the mean time, seconds or '200us'.
             progress: True, False, or a callable that receives (phase, done, total, unit).
             {options}
-            ``queries`` may also be an array of shape (n, dim).
+            ``queries`` may also be what ``search`` takes, of shape (n, dim).
 
         Returns:
             The output of ``hmann tune --json`` for each k.

@@ -32,7 +32,7 @@ def read_vectors(path: Path, rows: Optional[int] = None) -> NDArray[Any]:
 
 
 def write_vectors(path: Path, vectors: Union[ArrayLike, Path]) -> None:
-    """Writes an array of shape (n, dim), or the vectors of another file, to a vector file.
+    """Writes vectors, in any form that ``build`` takes, to a vector file.
 
     The suffix selects format and dtype: .fvecs, .fbin (float32), .f16bin (float16,
     rounded), .bvecs, .u8bin (uint8), .i8bin (int8). The file appears completely or not at
@@ -40,7 +40,8 @@ def write_vectors(path: Path, vectors: Union[ArrayLike, Path]) -> None:
 
     Raises:
         InvalidArgumentError: another shape, NaN, or a value that the dtype of the suffix
-            cannot hold exactly (float16: not even rounded).
+            cannot hold exactly (float16: not even rounded). What is not of one of these
+            dtypes is rounded to float32 first.
     """
     _core.write_vectors(path, vectors)
 
@@ -65,9 +66,9 @@ def exact_neighbors(
     """Computes the exact k nearest base vectors of each query; ties go to the smaller row.
 
     Args:
-        base: array of shape (n, dim) or vector file. A file is streamed, whatever its size.
-        queries: array of shape (m, dim) and of the same dtype (for a float16 base, also
-            float32), or vector file.
+        base: as ``build`` takes it. A file is streamed, whatever its size.
+        queries: the same, of shape (m, dim), with values that the dtype of base holds; or
+            a vector file of that dtype.
         k: number of neighbors, 1 to n.
         metric: 'l2', 'ip' or 'cosine'.
         threads: 0: all usable cores.
@@ -77,8 +78,8 @@ def exact_neighbors(
         labels and distances of shape (m, k).
 
     Raises:
-        InvalidArgumentError: different dtypes or dimensions, invalid k, NaN, a zero vector
-            under cosine.
+        InvalidArgumentError: different dtypes of files, different dimensions, invalid k,
+            NaN, a zero vector under cosine.
         ResourceExhaustedError: not enough memory.
     """
     answer = Answer(*_core.exact_neighbors(base, queries, k, metric, threads, progress))

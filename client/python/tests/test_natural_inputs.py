@@ -167,7 +167,7 @@ class VectorsTest(FolderCase):
             self.build(random)
         self.assertEqual(
             [str(warning.message) for warning in caught.warnings],
-            ["base: float64 was copied to float32 (1 MiB); pass float32 to save the copy"],
+            ["base: float64 was copied to float32 (1.14 MiB); pass float32 to save the copy"],
         )
         self.assertEqual(caught.filename, __file__)
         with self.assertWarnsRegex(hmann.InputWarning, "base: int64 was copied to float32"):
