@@ -51,9 +51,11 @@ print("params for recall 0.95:", found.details["params"])
 print("recall@10:", hmann.recall(found, truth))
 assert hmann.recall(found, truth) >= 0.94
 
-# %% What is wrong says so.
+# %% Lists and other dtypes are taken; what is wrong says so.
+same = index.search(queries.astype(np.float64).tolist())
+assert (same.labels == index.search(queries).labels).all()
 try:
-    index.search(queries.astype(np.float64))
+    index.search(queries[:, :60])
 except hmann.InvalidArgumentError as error:
     print("refused:", error)
 
