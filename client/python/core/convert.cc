@@ -10,12 +10,6 @@
 namespace hmann::python {
 namespace {
 
-[[noreturn]] void RaiseAs(const char* maker, const py::tuple& arguments) {
-  const py::object error = py::module_::import("hmann.errors").attr(maker)(*arguments);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-  throw py::error_already_set();
-}
-
 /// A message may contain a path with bytes that are not UTF-8.
 py::object Decoded(absl::string_view text) {
   return py::reinterpret_steal<py::object>(
@@ -28,6 +22,12 @@ py::object Decoded(absl::string_view text) {
 
 }  // namespace
 
+void RaiseAs(const char* maker, const py::tuple& arguments) {
+  const py::object error = py::module_::import("hmann.errors").attr(maker)(*arguments);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+  throw py::error_already_set();
+}
+
 void Raise(const absl::Status& status) {
   RaiseAs("from_status",
           py::make_tuple(absl::StatusCodeToString(status.code()), Decoded(status.message())));
@@ -35,12 +35,6 @@ void Raise(const absl::Status& status) {
 
 void RaiseType(const std::string& message) {
   RaiseAs("InvalidTypeError", py::make_tuple(Decoded(message)));
-}
-
-void RaiseNoOption(const std::string& name, const std::vector<std::string>& known) {
-  py::list names;
-  for (const std::string& one : known) names.append(one);
-  RaiseAs("no_such_option", py::make_tuple(Decoded(name), names));
 }
 
 std::string Shown(py::handle value) {

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,8 +22,8 @@ namespace py = pybind11;
 [[noreturn]] void Raise(const absl::Status& status);
 /// Raises hmann.InvalidTypeError, for a value of an entirely wrong kind.
 [[noreturn]] void RaiseType(const std::string& message);
-/// Raises hmann.InvalidTypeError for an unknown option, with the nearest or all known.
-[[noreturn]] void RaiseNoOption(const std::string& name, const std::vector<std::string>& known);
+/// Raises what the function `maker` of hmann.errors returns for these arguments.
+[[noreturn]] void RaiseAs(const char* maker, const py::tuple& arguments);
 
 inline void Check(const absl::Status& status) {
   if (!status.ok()) Raise(status);

@@ -41,7 +41,7 @@ const OptionTable<TuneOptions>& TuneTable();
 const OptionTable<SearchParams>& SearchTable();
 
 /// Sets the options in `given`; None leaves an option unset. Raises InvalidTypeError for
-/// an unknown name, listing the known names.
+/// an unknown name, with the nearest known name or all of them.
 template <typename Options>
 void Fill(const OptionTable<Options>& table, const py::dict& given, Options* options) {
   for (const auto& [key, value] : given) {
@@ -50,9 +50,9 @@ void Fill(const OptionTable<Options>& table, const py::dict& given, Options* opt
     const auto found = std::find_if(table.begin(), table.end(),
                                     [&name](const auto& option) { return option.name == name; });
     if (found == table.end()) {
-      std::vector<std::string> known;
-      for (const auto& option : table) known.push_back(option.name);
-      RaiseNoOption(name, known);
+      py::list known;
+      for (const auto& option : table) known.append(option.name);
+      RaiseAs("no_such_option", py::make_tuple(key, known));
     }
     found->set(*options, name, value);
   }

@@ -11,7 +11,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from hmann.errors import InputWarning, InvalidArgumentError, ResourceExhaustedError
+from hmann.errors import InputWarning, InvalidArgumentError
 
 _OWN = ("float32", "float16", "uint8", "int8")  # what the engine has
 
@@ -65,8 +65,6 @@ def vectors(name: str, value: Any, wanted: Optional[DTypeLike] = None) -> NDArra
             made = found.astype(dtype, copy=False)
     except FloatingPointError:
         raise InvalidArgumentError(f"{name}: a value is beyond the range of {dtype}") from None
-    except MemoryError:
-        raise ResourceExhaustedError(f"{name}: no memory for a copy as {dtype}") from None
     if dtype.kind in "iu" and made.dtype != found.dtype and (made != found).any():
         place = np.argwhere(made != found)[0]
         raise InvalidArgumentError(

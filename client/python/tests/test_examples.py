@@ -23,7 +23,8 @@ class ExamplesTest(unittest.TestCase):
         return done.stdout
 
     def test_tour(self):
-        self.assertIn("refused: queries: expected vectors of 64 x float32", self.run_example("tour.py"))
+        said = self.run_example("tour.py")
+        self.assertIn("refused: queries: expected vectors of 64 x float32", said)
 
     def test_text_embeddings(self):
         self.assertIn("recall@10 of", self.run_example("text_embeddings.py"))
