@@ -15,6 +15,7 @@
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
 #include "datasets/toolbox/answer_writer.h"
+#include "hmann/param_table.h"
 #include "index/base/clock.h"
 #include "index/base/file.h"
 #include "index/base/statistics.h"
@@ -172,7 +173,7 @@ absl::StatusOr<nlohmann::ordered_json> Summarize(const QueryRun& run,
 void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
   for (const auto& [name, value] : figures.items()) {
     std::string text = value.is_string() ? value.get<std::string>() : JsonText(value);
-    if (value.is_number_float()) {
+    if (value.is_number_float() && FindParam(name) == nullptr) {  // parameters are to be pasted
       const bool small = absl::StrContains(name, "recall") || absl::EndsWith(name, "seconds");
       text = absl::StrFormat("%.*f", small ? 4 : 1, value.get<double>());
     }

@@ -146,9 +146,12 @@ TEST(RunQueries, OfTwoBadQueriesTheFirstIsNamed) {
 
 TEST(PrintFigures, HasALineAFigure) {
   std::ostringstream out;
-  PrintFigures(*Summarize(HundredQueries(), ""), out);
+  QueryRun run = HundredQueries();
+  run.params.epsilon = 0.04835433f;
+  PrintFigures(*Summarize(run, ""), out);
   EXPECT_THAT(out.str(), HasSubstr("  qps                  200.0\n"));
   EXPECT_THAT(out.str(), HasSubstr("  mode                 graph\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  epsilon              0.04835433\n")) << "to be pasted";
 }
 
 }  // namespace
