@@ -103,9 +103,8 @@ std::optional<double> CurveReader::ValueAt(const std::string& name, double targe
     const auto reported = point.observed.find(name);
     const bool counted = point.counters.is_object() && point.counters.contains(name);
     if (reported == point.observed.end() && !counted) continue;
-    const double value = counted ? point.counters[name].get<double>() : reported->second;
     recalls.push_back(point.recall);
-    values.push_back(std::max(value, 1e-9));  // a log needs a positive value
+    values.push_back(counted ? point.counters[name].get<double>() : reported->second);
   }
   const std::optional<AtRecall> at = InterpolateAtRecall(recalls, values, target, Resolution());
   return at ? std::optional(at->value) : std::nullopt;

@@ -78,7 +78,7 @@ class CurveReader {
   /// QPS relative to another curve in the same round.
   std::optional<Spread> RatioTo(const CurveReader& other, double target) const;
   /// A counter, or another value of timed runs, along the front at a recall. Interpolates
-  /// log over -log(1 - recall), as for QPS. nullopt also if nothing was counted.
+  /// as for QPS. nullopt also if nothing was counted.
   std::optional<double> ValueAt(const std::string& name, double target) const;
 
  private:

@@ -109,6 +109,14 @@ TEST(Figures, CountersAreReadAlongTheFront) {
   EXPECT_FALSE(reader.ValueAt("no such counter", 0.9).has_value());
 }
 
+TEST(Figures, ACounterOfZeroStaysZero) {
+  Curve curve = Runs("x", {{0.9, {1}}, {0.99, {10}}});
+  for (SettingRuns& runs : curve.settings) runs.counters = {{"estimates", 0}};
+  const CurveReader reader(curve, kReading);
+  for (const double target : {0.5, 0.9, 0.95, 0.99})
+    EXPECT_EQ(*reader.ValueAt("estimates", target), 0) << target;
+}
+
 TEST(Figures, WhatRunsToldIsReadAlongTheFrontByMedians) {
   Curve curve = Runs("x", {{0.9, {1, 1, 1}}, {0.99, {10, 10, 10}}});
   curve.settings[0].observed["p99_us"] = {90, 100, 900};

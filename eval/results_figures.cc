@@ -10,8 +10,6 @@ namespace hmann::eval {
 namespace {
 
 constexpr double kBlockBytes = 4096;
-/// Stands in for a counter of 0, which has no logarithm.
-constexpr double kNothing = 1e-8;
 
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
@@ -126,10 +124,8 @@ class Reader {
       reported[absl::StrCat(key, "_mad")] = ratio ? Json(ratio->mad) : Json();
     }
     for (const char* name : {"mean_us", "p99_us", "cpu_us", "distances", "estimates", "node_reads",
-                             "node_bytes", "hops", "io_reads", "lines"}) {
-      const std::optional<double> value = reader.ValueAt(name, target);
-      reported[name] = value ? Json(*value <= kNothing ? 0.0 : *value) : Json();
-    }
+                             "node_bytes", "hops", "io_reads", "lines"})
+      reported[name] = OrNull(reader.ValueAt(name, target));
     const std::optional<double> bytes = reader.ValueAt("read_bytes", target),
                                 limit = LimitQps(reader, target);
     reported["blocks"] = bytes ? Json(*bytes / kBlockBytes) : Json();

@@ -83,6 +83,9 @@ TEST_F(Scale, RealAndMadeUpSizesOnOnePage) {
     EXPECT_GT(at["distances"].get<double>(), 10);
     EXPECT_GT(at["lines"].get<double>(), at["distances"].get<double>());
     EXPECT_GT(at["of_limit"].get<double>(), 0);
+    for (const char* none : {"io_reads", "blocks"}) EXPECT_EQ(at[none], 0) << none;
+    const bool codes = row["name"].get<std::string>().find("quantized") != std::string::npos;
+    EXPECT_EQ(at["estimates"] != 0, codes) << at["estimates"];
     EXPECT_GE(at["p99_us"].get<double>(), at["mean_us"].get<double>() * 0.999);
   }
   for (const auto& entry : fs::recursive_directory_iterator(options_.each.job.folder)) {

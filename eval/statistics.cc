@@ -49,8 +49,9 @@ std::optional<AtRecall> InterpolateAtRecall(std::span<const double> recalls,
   const double low = scale(recalls[above - 1]), high = scale(recalls[above]);
   const double share =
       high > low ? std::clamp((scale(target) - low) / (high - low), 0.0, 1.0) : 1.0;
-  return AtRecall{std::exp(std::lerp(std::log(values[above - 1]), std::log(values[above]), share)),
-                  target};
+  const double from = values[above - 1], to = values[above];
+  if (from == 0 || to == 0) return AtRecall{std::lerp(from, to, share), target};
+  return AtRecall{std::exp(std::lerp(std::log(from), std::log(to), share)), target};
 }
 
 }  // namespace hmann::eval

@@ -30,10 +30,10 @@ struct AtRecall {
 };
 
 /// Interpolates log(value) linearly over -log(1 - recall), the scale on which such curves
-/// are nearly straight. `recalls` ascend, `values` are positive, and both have equal
-/// length. A target below the curve gives its first point: that setting reaches the
-/// target, and nothing faster was measured. nullopt if the curve ends below the target or
-/// is empty.
+/// are nearly straight; next to a 0, the value itself. `recalls` ascend, `values` are not
+/// negative, and both have equal length. A target below the curve gives its first point:
+/// that setting reaches the target, and nothing faster was measured. nullopt if the curve
+/// ends below the target or is empty.
 ///
 /// `resolution`: the smallest share of misses that the run could show, 1 / (queries * k).
 /// Recall 1 counts as half of it missed.

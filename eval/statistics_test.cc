@@ -59,6 +59,14 @@ TEST(Statistics, InterpolationIsStraightInLogOverMisses) {
   EXPECT_NEAR(InterpolateAtRecall(recalls, qps, 0.9, 1e-5)->value, 1000, 1e-9);
 }
 
+TEST(Statistics, NextToZeroTheValueItselfIsInterpolated) {
+  const std::vector<double> recalls = {0.9, 0.99, 0.999}, none = {0, 0, 0}, some = {0, 100, 100};
+  const double middle = 1 - std::sqrt(0.1 * 0.01);
+  EXPECT_EQ(InterpolateAtRecall(recalls, none, middle, 1e-5)->value, 0);
+  EXPECT_NEAR(InterpolateAtRecall(recalls, some, middle, 1e-5)->value, 50, 1e-9);
+  EXPECT_EQ(InterpolateAtRecall(recalls, some, 0.9, 1e-5)->value, 0);
+}
+
 TEST(Statistics, TargetsOutsideTheCurve) {
   const std::vector<double> recalls = {0.9, 0.95}, qps = {50, 20};
   const auto below = InterpolateAtRecall(recalls, qps, 0.8, 1e-5);
