@@ -1,5 +1,6 @@
 #include "eval/benchmark.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,13 @@ std::vector<RunShape> AllShapes(const std::vector<int>& threads,
     for (const int q : in_flight) shapes.push_back({t, q});
   }
   return shapes;
+}
+
+std::string Benchmark::Reference() const {
+  if (!reference.empty()) return reference;
+  const bool bytes = std::any_of(systems.begin(), systems.end(),
+                                 [](const SystemSpec& spec) { return spec.name == "hnswlib-u8"; });
+  return bytes ? "hnswlib-u8" : "hnswlib";
 }
 
 absl::Status Benchmark::Validate() const {
@@ -67,7 +75,7 @@ Json HeadLine(const Benchmark& benchmark, const Json& data) {
       {"options", benchmark.options},
       {"rounds", benchmark.rounds},
       {"clock", benchmark.clock == RunClock::kCpu ? "cpu" : "wall"},
-      {"reference", benchmark.reference},
+      {"reference", benchmark.Reference()},
       {"targets", benchmark.targets},
       {"shapes", shapes}};
 }

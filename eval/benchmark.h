@@ -36,8 +36,10 @@ struct Benchmark {
   std::vector<SystemSpec> systems;
   int rounds = 3;
   std::vector<double> targets = {0.9, 0.95, 0.99};
-  /// The system that ratios refer to. One that does not take part gives no ratios.
-  std::string reference = "hnswlib";
+  /// The system that ratios refer to. "": hnswlib-u8 if it takes part, which computes on
+  /// the same bytes as hmann, otherwise hnswlib. One that does not take part gives no
+  /// ratios.
+  std::string reference;
   RunClock clock = RunClock::kWall;
   /// Search threads, and queries that each keeps in flight (in systems that can). Every
   /// setting runs in every shape and gives one row per shape. {}: one thread, without
@@ -53,6 +55,7 @@ struct Benchmark {
   Json gathers;                   ///< of the machine's DRAM (MeasureGathers); null: measured here
   Json options = Json::object();  ///< further options, for the first line
 
+  std::string Reference() const;
   /// Errors: INVALID_ARGUMENT for no system, duplicate names, no round, a target outside
   /// (0, 1], or a shape without threads or queries.
   absl::Status Validate() const;

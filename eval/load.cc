@@ -260,7 +260,6 @@ absl::StatusOr<std::vector<Json>> RunLoad(const LoadOptions& load, Benchmark ben
   HMANN_RETURN_IF_ERROR(queries.FitQueries(queries.dim(), queries.dtype(), "the file itself"));
   benchmark.title = "Load";
   benchmark.targets.clear();
-  benchmark.reference.clear();
   std::vector<Json> lines = {HeadLine(benchmark, {{"queries", job.queries},
                                                   {"dim", queries.dim()},
                                                   {"dtype", std::string(Name(queries.dtype()))},

@@ -17,6 +17,24 @@
 namespace hmann::eval {
 namespace {
 
+/// What the readers of a line take for granted, by kind. A "run" that was offered has no
+/// recall.
+bool HasKeys(const Json& line, const std::string& kind) {
+  static const auto* needed = new std::map<std::string, std::vector<const char*>>{
+      {"benchmark",
+       {"version", "title", "data", "build", "environment", "rounds", "clock", "targets",
+        "shapes"}},
+      {"system", {"system", "data", "place", "synthetic", "curves"}},
+      {"count", {"system", "data", "setting", "counters"}},
+      {"run", {"system", "setting"}}};
+  const auto found = needed->find(kind);
+  const auto has = [&](const char* key) { return line.contains(key); };
+  if (found == needed->end()) return true;
+  const bool timed = kind == "run" && !line.contains("offered");
+  return std::all_of(found->second.begin(), found->second.end(), has) &&
+         (!timed || (has("recall") && has("seconds") && has("cpu_seconds") && has("data")));
+}
+
 std::string OneLine(const Json& line) { return JsonText(line) + "\n"; }
 
 /// The runs of a system, by setting.
@@ -103,11 +121,11 @@ absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
     const Json& read = lines.back();
     const bool first = lines.size() == 1;
     if (read.is_object() && read.value("kind", Json()).is_string() &&
-        (read["kind"] == "benchmark") == first && (!first || read.contains("version")))
+        (read["kind"] == "benchmark") == first && HasKeys(read, read["kind"].get<std::string>()))
       continue;
     return InvalidArgument(path, ": line ", lines.size(), ": expected an object of kind ",
                            first ? "benchmark, with a version" : "system, run, count, ...",
-                           ", found something else");
+                           ", with its keys, found something else");
   }
   if (lines[0]["version"] != kResultsVersion)
     return InvalidArgument(path, ": line 1: expected version ", kResultsVersion, ", found ",

@@ -99,11 +99,13 @@ std::vector<Json> Named(const Json& rows, const char* key) {
 void PrintSystems(const Json& figures, std::ostream& out) {
   const Json& data = figures["data"];
   out << absl::StrFormat(
-      "%s: %d x %s, %s; k = %d; median of %d round%s, %s time, %s; x: times %s\n",
+      "%s: %d x %s, %s; k = %d; median of %d round%s, %s time, %s%s\n",
       figures["title"].get<std::string>(), data["dim"].get<int>(), Text(data["dtype"]),
       Text(data["metric"]), data["k"].get<int>(), figures["rounds"].get<int>(),
       figures["rounds"] == 1 ? "" : "s", figures["clock"] == "cpu" ? "CPU" : "wall",
-      figures["shapes"].empty() ? "one search thread" : "closed loop", Text(figures["reference"]));
+      figures["shapes"].empty() ? "one search thread" : "closed loop",
+      figures["reference"].is_null() ? ""
+                                     : absl::StrCat("; x: times ", Text(figures["reference"])));
   const std::vector<Json> shown = RowsOf(figures);
   std::vector<Json> systems;  // whose curves share an index
   for (Json row : shown) {

@@ -31,7 +31,6 @@ struct ScaleOptions {
     each.rounds = 1;
     each.shapes = {{1, 1}, {2, 8}};
     each.warm_up_queries = 100;
-    each.reference.clear();
   }
 
   /// Errors: INVALID_ARGUMENT naming the field.

@@ -32,6 +32,7 @@ TEST(Eval, HelpIsOfItsCommands) {
                                         {"tiers", "--in-flight"},
                                         {"disk", "--in-flight"},
                                         {"scale", "--fast-bytes"},
+                                        {"report", "--out"},
                                         {"load", "--rate"}}) {
     const Outcome help = Hmann({"eval", command, "--help-all"});
     EXPECT_EQ(help.exit_code, 0) << help.err;
@@ -52,6 +53,8 @@ TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
       {{"scale", "--build-memory", "much"}, "--build-memory"},
       {{"sweep", "--rounds", "0", "--base", "b", "--queries", "q", "--out", "o"}, "--rounds"},
       {{"memory-mode"}, "no command 'memory-mode'; expected sweep, tiers"},
+      {{"report"}, "files"},
+      {{"report", "a.jsonl", "b.jsonl"}, "--out"},
       {{"load", "--", "extra words"}, "--server"}};
   for (const auto& [more, word] : wrong) {
     std::vector<std::string> arguments = {"eval"};
@@ -109,6 +112,56 @@ TEST(Eval, ASettingOfAnyPlacementCanBeNamed) {
   }
   command.back() = "nobody=[]";
   EXPECT_THAT(Hmann(command).err, HasSubstr("no system 'nobody' takes part"));
+}
+
+/// Two sweeps on one page, and the page of one drawn again; each says its command.
+TEST(Eval, ReportsAreDrawnAgainFromTheirFiles) {
+  const TestFolder folder("eval_report");
+  const std::string index = folder / "s.hmann";
+  ASSERT_EQ(
+      Hmann({"build", "--base", "datasets/sample/base.u8bin", "--out", index, "--no-calibrate"})
+          .exit_code,
+      0);
+  std::vector<std::string> files;
+  for (const std::string ef : {"40", "80"}) {
+    const std::string out = folder / ef;
+    const Outcome ran =
+        Hmann({"eval",          "sweep",
+               "--index",       index,
+               "--slow",        "dram",
+               "--queries",     "datasets/sample/query.u8bin",
+               "--groundtruth", "datasets/sample/query.gt100",
+               "--query-rows",  "20",
+               "--rounds",      "1",
+               "--targets",     "0.5",
+               "--settings",    absl::StrCat(R"(s on dram=[{"mode":"graph","ef_l0":)", ef, "}]"),
+               "--out",         out});
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    files.push_back(out + "/results.jsonl");
+  }
+  const std::string page = ReadFile(folder / "40/report.html");
+  EXPECT_THAT(page, HasSubstr("hmann eval sweep --index "));
+  fs::remove(folder / "40/report.html");
+  const std::string kept = ReadFile(files[0]);
+  ASSERT_EQ(Hmann({"eval", "report", files[0]}).exit_code, 0);
+  EXPECT_EQ(ReadFile(folder / "40/report.html"), page);
+  EXPECT_EQ(ReadFile(files[0]), kept);
+
+  const Outcome both =
+      Hmann({"eval", "report", files[0], files[1], "--json", "--out", folder / "both"});
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  const auto figures = nlohmann::json::parse(both.out, nullptr, false);
+  ASSERT_EQ(figures["systems"].size(), 2u);
+  EXPECT_EQ(figures["systems"][0]["name"], "s on dram");
+  EXPECT_EQ(figures["systems"][1]["name"], "s on dram (80)");
+  EXPECT_EQ(figures["systems"][1]["points"][0]["setting"]["ef_l0"], 80);
+  EXPECT_THAT(ReadFile(folder / "both/report.html"), HasSubstr("s on dram (80)"));
+  const Outcome again = Hmann({"eval", "report", folder / "both/results.jsonl", "--json"});
+  EXPECT_EQ(again.out, both.out) << again.err;
+  const Outcome refused = Hmann({"eval", "report", files[0], files[1], "--out", folder / "40"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("would replace"));
+  EXPECT_EQ(ReadFile(files[0]), kept);
 }
 
 /// A foreign program inside the same limit, next to hmann; ratios are to the former.

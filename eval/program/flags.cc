@@ -127,8 +127,9 @@ void EvalFlags::AddClock(CLI::App& app) {
 void EvalFlags::AddOthers(CLI::App& app) {
   app.add_option("--adapter", adapters,
                  "NAME=COMMAND: an additional system, a program that speaks the protocol");
-  app.add_option("--reference", benchmark.reference, "system that ratios refer to")
-      ->capture_default_str();
+  app.add_option("--reference", benchmark.reference,
+                 "system that ratios refer to (default: hnswlib-u8 if it takes part, otherwise "
+                 "hnswlib)");
   app.add_option("--settings", settings,
                  "NAME=[{...}]: search settings that replace a system's own, JSON");
 }

@@ -1,4 +1,7 @@
-// The recipes sweep, disk, tiers and scale: how each fills a benchmark.
+// The recipes sweep, disk, tiers and scale: how each fills a benchmark; and report,
+// which shows results again.
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -6,8 +9,10 @@
 #include "datasets/vector_file.h"
 #include "eval/builtin_systems.h"
 #include "eval/program/flags.h"
+#include "eval/results.h"
 #include "eval/scale.h"
 #include "eval/tier_benchmark.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tiers/emulation.h"
@@ -100,6 +105,33 @@ absl::Status RunScaleCommand(ScaleFlags& flags) {
   return flags.Run([&options](const Benchmark& each, Progress& progress, const Say& say) {
     options.each = each;
     return RunScale(options, progress, say);
+  });
+}
+
+struct ReportFlags : EvalFlags {
+  std::vector<std::string> files;
+};
+
+/// Writes the merged results, too, unless they are the file that they were read from.
+absl::Status RunReportCommand(ReportFlags& flags) {
+  namespace fs = std::filesystem;
+  const std::vector<std::string>& files = flags.files;
+  std::string& out = flags.benchmark.job.folder;
+  if (out.empty()) out = fs::path(files[0]).parent_path().string();
+  if (out.empty()) out = ".";
+  const std::string path = out + "/results.jsonl";
+  std::error_code absent;
+  const bool same = std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+    return fs::equivalent(file, path, absent);
+  });
+  if (same && files.size() > 1)
+    return InvalidArgument("--out: expected another folder: the results would replace ", path);
+  return flags.Run([&](auto&&...) -> absl::StatusOr<std::vector<Json>> {
+    HMANN_ASSIGN_OR_RETURN(std::vector<Json> lines, MergeResults(files));
+    if (same) return lines;
+    HMANN_RETURN_IF_ERROR(MakeFolders(out));
+    HMANN_RETURN_IF_ERROR(WriteResults(path, lines));
+    return lines;
   });
 }
 
@@ -220,7 +252,6 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
       "scale",
       "Measure growth with the number of vectors, at equal bytes of fast memory per vector");
   flags->benchmark = options->each;
-  flags->benchmark.job.query_rows = 1000;
   flags->AddData(*app, false);
   app->get_option("--base")->description(
       "real vectors; larger sizes are synthetic, resampled as by `hmann data generate --kind "
@@ -243,6 +274,24 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
                 "--base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --sizes "
                 "5k,10k,15k --slow dram --out build/scale");
   return {app, [flags] { return RunScaleCommand(*flags); }};
+}
+
+EvalCommand SetupEvalReport(CLI::App& eval) {
+  auto flags = std::make_shared<ReportFlags>();
+  CLI::App* app = eval.add_subcommand(
+      "report", "Draw the page of finished results again, or one page of several");
+  app->add_option("files", flags->files, "results.jsonl of the other commands")
+      ->option_text("FILE...")
+      ->required();
+  flags->AddOut(*app, "build/before/results.jsonl build/after/results.jsonl --out build/both",
+                false);
+  app->get_option("--out")->description(
+      "folder for results.jsonl and report.html (default: that of the file)");
+  app->callback([app, flags] {
+    if (flags->files.size() > 1 && app->count("--out") == 0)
+      throw CLI::RequiredError("several files: --out");
+  });
+  return {app, [flags] { return RunReportCommand(*flags); }};
 }
 
 }  // namespace hmann::eval

@@ -131,7 +131,7 @@ function drawCurves(host, { curves, value, unit, across, hover, spoken }) {
     scales: { x: { time: false, range: [xLow - pad, xHigh + pad] }, y: { distr: 3, range: [yLow, yHigh] } },
     axes: [across.axis(xLow - pad, xHigh + pad), {
       scale: "y", stroke: css("--quiet"), font: FONT, label: unit, labelFont: FONT, labelSize: 22, size: 58, splits: () => logTicks(yLow, yHigh),
-      values: (u, splits) => splits.map(formatFigure), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--line"), width: 1, size: 5 },
+      values: (u, splits) => splits.map((y) => (y === null ? "" : formatFigure(y))), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--line"), width: 1, size: 5 },
     }],
     series,
     hooks: { drawAxes: [across.draw], draw: [(u) => drawNames(u, ends)], setCursor: [(u) => onCursor(u)] },
@@ -229,6 +229,11 @@ function drawRatios(host, { curves, reference, targets, resolution }) {
   return plot;
 }
 
+/** A bar below the figures of a cell, whose length says how much of `most` they are. */
+function drawBar(cell, value, most, name) {
+  paint(element("span", "bar", cell), name).style.width = `${Math.max(2, (100 * value) / most)}%`;
+}
+
 /** QPS at a recall, with a bar in the color of `name`, scaled to `most`, the longest of all rows. */
 function speedCell(row, at, most, name) {
   const speed = element("td", "", row);
@@ -237,8 +242,7 @@ function speedCell(row, at, most, name) {
   } else {
     text(speed, "b", formatFigure(at.qps)).dataset.qps = at.qps;
     if (at.at_recall > at.recall + 1e-12) text(speed, "span", "*");
-    text(speed, "span", `± ${formatFigure(at.qps_mad)}`, "quiet");
-    const bar = paint(element("span", "bar", element("span", "track", speed)), name);
-    bar.style.width = `${Math.max(2, (100 * at.qps) / most)}px`;
+    text(speed, "span", spread(formatFigure(at.qps_mad)), "quiet");
+    drawBar(speed, at.qps, most, name);
   }
 }

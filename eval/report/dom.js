@@ -29,7 +29,7 @@ function plainTable(host, titles, rows) {
   for (const [name, ...cells] of rows) {
     const row = element("tr", "", body);
     text(row, "th", name, "text").scope = "row";
-    for (const cell of cells) text(row, "td", cell);
+    for (const cell of cells) text(row, "td", cell, /, | of /.test(cell) ? "words" : "");
   }
 }
 
@@ -37,7 +37,7 @@ function plainTable(host, titles, rows) {
 function fillPairs(list, rows) {
   for (const [key, value] of Object.entries(rows)) {
     text(list, "dt", key);
-    text(list, "dd", String(value));
+    text(element("dd", "", list), key.startsWith("command") ? "code" : "span", String(value));
   }
 }
 
@@ -47,6 +47,22 @@ function machineRows(e) {
     "processor": `${e.cpu}, ${e.cores} cores usable, hmann's kernels: ${e.simd}`, "memory": formatBytes(e.memory_bytes), "system": `${e.system}, ${e.kernel}`,
     "compiler": e.compiler, "frequency governor": e.governor, "transparent huge pages": e.huge_pages, "load before the first run": e.load.toFixed(2),
   };
+}
+
+/** Comma-separated values of objects, a column for each key that any of them has. */
+function csvText(rows) {
+  const keys = [...new Set(rows.flatMap(Object.keys))];
+  const cell = (value) => { const plain = String(value ?? ""); return /[",\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain; };
+  return [keys, ...rows.map((row) => keys.map((key) => row[key]))].map((line) => `${line.map(cell).join(",")}\n`).join("");
+}
+
+/** Hands the reader a file, also where the page itself is one. */
+function save(name, type, content) {
+  const link = element("a");
+  link.href = URL.createObjectURL(new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 /** Calls `draw` when the width of `host` or the reader's color scheme has changed. */

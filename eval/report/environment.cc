@@ -2,11 +2,17 @@
 
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -43,7 +49,27 @@ std::string Bracketed(const std::string& line) {
              : line.substr(open + 1, close - open - 1);
 }
 
+std::string CommandOfThisProcess() {
+  std::ifstream in("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(in, word, '\0');) words.push_back(std::move(word));
+  return ShellCommand(std::move(words));
+}
+
 }  // namespace
+
+std::string ShellCommand(std::vector<std::string> words) {
+  const auto plain = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-_./:=,@%+", c);
+  };
+  for (std::string& word : words) {
+    if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) continue;
+    word = absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+  }
+  if (!words.empty()) words[0] = words[0].substr(words[0].rfind('/') + 1);
+  if (!words.empty() && words[0] == "hmann-eval") words[0] = "hmann eval";
+  return absl::StrJoin(words, " ");
+}
 
 nlohmann::ordered_json DescribeEnvironment() {
   utsname name{};
@@ -62,7 +88,8 @@ nlohmann::ordered_json DescribeEnvironment() {
           {"memory_bytes", machine.memory_bytes},
           {"compiler", absl::StrCat("g++ ", __VERSION__)},
           {"load", loaded ? load[0] : 0},
-          {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())}};
+          {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())},
+          {"command", CommandOfThisProcess()}};
 }
 
 }  // namespace hmann::eval

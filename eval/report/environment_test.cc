@@ -38,5 +38,15 @@ TEST(Environment, SaysWhatThisMachineSays) {
               testing::MatchesRegex("20..-..-..T..:..:..Z"));
 }
 
+TEST(Environment, TheCommandIsWhatAShellTakes) {
+  EXPECT_EQ(ShellCommand({"/usr/libexec/hmann/hmann-eval", "sweep", "--out", "a/b.u8bin", "x=1,2"}),
+            "hmann eval sweep --out a/b.u8bin x=1,2");
+  EXPECT_EQ(ShellCommand({"./hmann", "two words", "", "s={\"k\":[1]}", "$HOME", "it's"}),
+            R"(hmann 'two words' '' 's={"k":[1]}' '$HOME' 'it'\''s')");
+  EXPECT_EQ(ShellCommand({}), "");
+  EXPECT_THAT(DescribeEnvironment()["command"].get<std::string>(),
+              testing::StartsWith("environment_test"));
+}
+
 }  // namespace
 }  // namespace hmann::eval

@@ -2,12 +2,15 @@
 
 const results = JSON.parse(document.getElementById("results").textContent);
 const resolution = 1 / (results.data.query_count * results.data.k);
-const allSizes = [...new Set(results.systems.map((c) => c.data))];
+const allSizes = [...new Set(results.systems.map((c) => c.data))].sort((a, b) => a - b);
 const state = { hidden: new Set(results.systems.filter((c) => c.aside).map((c) => c.name)), mode: "all", unit: "qps", frontOnly: false, size: allSizes[allSizes.length - 1],
   figure: "node_reads", target: results.targets[Math.floor(results.targets.length / 2)] };
 
 const KNOWN = ["hmann", "hmann-batch", "hmann-aa", "hnswlib", "hnswlib-u8", "faiss", "faiss-sq8", "faiss-ivfpq"];
 const others = [...new Set(results.systems.map((c) => c.name))].filter((name) => !KNOWN.includes(name));
+/** A median absolute deviation; one round shows none. */
+function spread(deviation, before = "", after = "") { return results.rounds > 1 ? `${before}± ${deviation}${after}` : ""; }
+
 /** The custom property that holds a system's color. */
 function colorName(name) { return KNOWN.includes(name) ? `--c-${name}` : `--c-${others.indexOf(name) % 6}`; }
 
@@ -34,7 +37,7 @@ function pointLines(point, curve) {
     { text: curve.name },
     { text: settingText(point.setting) },
     { text: `recall ${formatRecall(point.recall)}` },
-    { text: `${formatFigure(point.qps)} ± ${formatFigure(point.qps_mad)} queries/s, ${formatFigure(1e6 / point.qps)} µs each` },
+    { text: `${formatFigure(point.qps)}${spread(formatFigure(point.qps_mad), " ")} queries/s, ${formatFigure(1e6 / point.qps)} µs each` },
   ];
   if (point.counters) {
     const c = point.counters;
@@ -66,8 +69,8 @@ function fillHeader() {
   byId("subtitle").textContent = `${vectors} of ${data.dim} × ${data.dtype}${data.metric ? `, ${data.metric}` : ""}; ${formatCount(data.query_count)} queries, `
     + `recall@${data.k}; M ${build.m}, efConstruction ${build.ef_construction}; ${results.load ? "arrivals at random" : results.shapes.length ? "closed loop" : "one search thread"}; median of ${results.rounds} round${results.rounds === 1 ? "" : "s"}`;
   const own = results.systems.find((c) => c.name.startsWith("hmann") && !c.aside && c.targets.some((at) => at.ratio !== null) && c.curve !== results.reference);
-  const sentences = own ? own.targets.filter((at) => at.ratio !== null).slice(-2).map((at) => `${formatRatio(at.ratio)} as fast as ${results.reference} at recall ${at.recall}`) : [];
-  byId("headline").textContent = sentences.length ? `${own.name} is ${sentences.join(", and ")}.` : "";
+  const sentences = own ? own.targets.filter((at) => at.ratio !== null).slice(-2).map((at, i) => `${formatRatio(at.ratio)}${spread(at.ratio_mad.toFixed(2), " (", ")")}${i === 0 ? ` as fast as ${results.reference} (${reference.library})` : ""} at recall ${at.recall}`) : [];
+  byId("headline").textContent = sentences.length ? `${own.name} is ${sentences.join(", and ")}.`.replaceAll("± ", "±\u00a0") : "";
   byId("curves-note").textContent = "Up and to the right is better. Lines join the settings that no other setting of the same curve beats; faint dots are the rest.";
 }
 
@@ -93,7 +96,7 @@ function nameCell(row, of, shownName = of.name) {
   cell.scope = "row";
   paint(element("span", "dot", cell), of.name);
   cell.append(shownName + (allSizes.length > 1 ? `, ${sizeText(of)}` : ""));
-  if (of.noisy > 0) text(cell, "span", ` ${of.noisy} runs disturbed`, "quiet");
+  if (of.noisy > 0) text(cell, "span", ` ${of.noisy} run${of.noisy === 1 ? "" : "s"} disturbed`, "quiet");
 }
 
 function fillTargets() {
@@ -107,11 +110,11 @@ function fillTargets() {
       const cell = element("td", "", row);
       if (at.qps === null) { text(cell, "span", "not reached", "quiet"); continue; }
       text(cell, "b", formatFigure(at.qps) + (at.at_recall > at.recall + 1e-12 ? "*" : "")).dataset.qps = at.qps;
-      text(cell, "span", `± ${formatFigure(at.qps_mad)}`, "quiet");
+      text(cell, "span", spread(formatFigure(at.qps_mad)), "quiet");
       if (at.ratio === null || system.curve === results.reference) continue;
       element("br", "", cell);
       text(cell, "span", formatRatio(at.ratio)).dataset.ratio = at.ratio;
-      text(cell, "span", `± ${at.ratio_mad.toFixed(3)}`, "quiet");
+      text(cell, "span", spread(at.ratio_mad.toFixed(3)), "quiet");
     }
   }
 }
@@ -143,6 +146,7 @@ function fillEnvironment() {
     ...machineRows(e),
     "measured": `${e.time}, ${results.clock === "cpu" ? "CPU time of the search thread" : "elapsed time"}; elapsed/CPU at most ${wallOverCpu.toFixed(2)}`,
     "base": data.base ?? "of finished indexes", "queries": data.queries, "threads of the build": build.threads,
+    ...(results.merged ?? [{ environment: e }]).reduce((all, { file, environment: { time, command } }) => ({ ...all, ...(command && { [file ? `command, ${file}, ${time}` : "command"]: command }) }), {}),
   };
   fillPairs(byId("environment"), rows);
 }
@@ -157,11 +161,24 @@ function fillPoints() {
       nameCell(row, { name: curve.name, data: state.size });
       text(row, "td", settingText(point.setting), "text");
       text(row, "td", formatRecall(point.recall));
-      text(row, "td", `${formatFigure(point.qps)} ± ${formatFigure(point.qps_mad)}`);
+      text(row, "td", `${formatFigure(point.qps)}${spread(formatFigure(point.qps_mad), " ")}`);
       text(row, "td", formatFigure(1e6 / point.qps));
       text(row, "td", curve.front.includes(point) ? "yes" : "");
     }
   }
+}
+
+/** What the table of settings shows, or the load, unrounded. */
+function csvRows() {
+  if (results.load) return results.load.map(({ place, setting, failed, ...row }) => ({ ...row, ...setting, failed: JSON.stringify(failed) }));
+  return shownCurves().flatMap((curve) => [...curve.front, ...curve.others].map(({ setting, counters, ...point }) => ({ system: curve.name, vectors: state.size, ...setting, ...point, front: curve.front.some((on) => on.setting === setting), ...counters })));
+}
+
+/** On paper the scheme is light, and what the screen folds away is open. */
+function printed(on) {
+  document.documentElement.classList.toggle("printed", on);
+  byId("all").open = on;
+  draw();
 }
 
 function update() {
@@ -194,3 +211,7 @@ if (reference) {
 }
 update();
 redrawWhenNeeded(document.querySelector("main"), draw);
+byId("csv").addEventListener("click", () => save("report.csv", "text/csv", csvText(csvRows())));
+byId("json").addEventListener("click", () => save("report.json", "application/json", `${JSON.stringify(results, null, 2)}\n`));
+addEventListener("beforeprint", () => printed(true));
+addEventListener("afterprint", () => printed(false));

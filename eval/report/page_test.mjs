@@ -1,7 +1,7 @@
 // Tests the page of a benchmark in a real browser.
 //   node --test page_test.mjs     with the environment that browser.mjs needs
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -34,7 +34,7 @@ function makeResults() {
     version: 2, options: {}, shapes: [], quiet: { runs: 54, noisy: 2, busy: 0.31, steal: 0.04 }, title: "Recall against speed: synthetic", data: { base: "base.u8bin", queries: "query.u8bin", n: 1234567, dim: 128, dtype: "u8", metric: "l2", k: 10, query_count: 1000 },
     build: { m: 16, ef_construction: 100, threads: 2 }, rounds: 3, clock: "wall", reference: "hnswlib", targets,
     environment: { cpu: "Test CPU", cores: 2, simd: "avx512", governor: "performance", huge_pages: "madvise", kernel: "Linux 6.1 x86_64",
-      system: "Debian", memory_bytes: 2 ** 34, compiler: "g++ 12.2.0", load: 0.1, time: "2026-01-02T03:04:05Z" },
+      system: "Debian", memory_bytes: 2 ** 34, compiler: "g++ 12.2.0", load: 0.1, time: "2026-01-02T03:04:05Z", command: "hmann eval sweep --base 'my base.u8bin'" },
     systems: [
       own, system("hnswlib", "hnswlib 0.6.2, float", 1, curve(1, efs)), slow],
     memory: [{ loads: 1, ns_a_line: 88 }, { loads: 16, ns_a_line: 6.52 }],
@@ -80,7 +80,7 @@ test("the page loads without an error, a warning or a request", () => {
 test("heading and sentence say what was measured", async () => {
   assert.equal(await page.textContent("h1"), results.title);
   assert.match(await page.textContent("#subtitle"), /1,234,567 vectors of 128 × u8, l2; 1,000 queries, recall@10/);
-  assert.match(await page.textContent("#headline"), /hmann is 2\.00× as fast as hnswlib at recall 0\.95, and 2\.00× .* at recall 0\.99/);
+  assert.match(await page.textContent("#headline"), /^hmann is 2\.00× \(±.0\.01\) as fast as hnswlib \(hnswlib 0\.6\.2, float\) at recall 0\.95, and 2\.00× \(±.0\.01\) at recall 0\.99\.$/);
   assert.match(await page.textContent("#noise"), /at most 1\.3 %/);
 });
 
@@ -216,13 +216,13 @@ test("two memories: bars, shares and kinds; what stands aside is not drawn", asy
   assert.equal(await page.locator("#rows table").count(), results.targets.length);
   const cells = await page.locator("#rows table").first().locator("tbody tr").allTextContents();
   assert.equal(cells.length, 2);
-  assert.match(cells[0], /hmann graph, 75 B, emulated \+300 ns4,000± 3emulated75\.54\.00×81 %80 %77/);
+  assert.match(cells[0], /hmann graph, 75 B, emulated \+300 ns4,000± 375\.54\.00×81 %80 %77/);
   const bars = await page.locator("#rows table").first().locator(".bar").evaluateAll((found) => found.map((bar) => parseFloat(bar.style.width)));
   assert.deepEqual(bars.map(Math.round), [100, 38]);
   assert.equal(await page.locator("#legend button", { hasText: "+0 ns" }).getAttribute("aria-pressed"), "false");
   assert.equal(await page.locator("#points tbody tr", { hasText: "+0 ns" }).count(), 0);
   assert.equal(await page.locator("#builds tbody tr").count(), 2, "curves of one system share its index");
-  assert.match(await page.textContent("#headline"), /hmann graph, 75 B, emulated \+300 ns is 4\.00× as fast as HNSW all slow, emulated \+300 ns at recall 0\.95/);
+  assert.match(await page.textContent("#headline"), /hmann graph, 75 B, emulated \+300 ns is 4\.00× \(±.0\.01\) as fast as HNSW all slow, emulated \+300 ns \(hnswlib 0\.6\.2, float\) at recall 0\.95/);
   assert.deepEqual(problems, []);
 });
 
@@ -267,10 +267,10 @@ test("several sizes: growth with its fits, and each size by itself", async () =>
   assert.ok(tip, "no position of the mouse shows the largest size");
   assert.match(tip, /node reads.*at recall 0\.95/s);
   const cells = (line) => page.locator("#fits tbody tr").nth(line).locator("th, td").allTextContents();
-  const [name, sizes, slope, residual, power, , extrapolated] = await cells(0);
-  assert.deepEqual([name, sizes, slope, residual, extrapolated], ["43 B, dram, quantized", "4 (1)", "2.00", "0.0 %", "extrapolated: 28 ± 0"], "a logarithm is read as one");
+  const [name, sizes, slope, power, residual, , extrapolated] = await cells(0);
+  assert.deepEqual([name, sizes, slope, residual, extrapolated], ["43 B, dram, quantized", "4 (1)", "2.00", "0.0 %", "28 ± 0"], "a logarithm is read as one");
   assert.ok(Number(power) > 0.03 && Number(power) < 0.05, power);
-  assert.match((await cells(3)).join(), /43 B, dram, build: peak anonymous bytes,4 \(1\).*,1\.000,/, "a power of n, too");
+  assert.match((await cells(3)).join(), /43 B, dram, build: peak anonymous bytes,4 \(1\).*,1\.000,.*,300,000,000,000 × or ÷ 1$/, "a power of n, too");
   assert.match((await page.locator("#rows tbody tr").first().allTextContents())[0], /43 B, dram, quantized, 1 thread, 10,000,000, synthetic/);
   await page.locator("#sizes label", { hasText: /^10,000$/ }).click();
   assert.match((await page.locator("#targets tbody tr").first().allTextContents())[0], /, 10,0002,469\*/, "the lowest recall measured lies above");
@@ -283,6 +283,106 @@ test("several sizes: growth with its fits, and each size by itself", async () =>
   await page.keyboard.press("Escape");
   assert.match(await page.textContent("#builds"), /2\.8 % promoted, 2 bits <b>/);
   assert.deepEqual(problems, []);
+});
+
+test("two sizes grow, but nothing is extrapolated from them", async () => {
+  const growth = makeGrowth(), two = growth.sizes.slice(0, 2);
+  const systems = growth.systems.filter((row) => two.some((size) => size.data === row.data));
+  for (const row of systems) Object.assign(row, { build_cpu_seconds: row.data === 10000 ? 9 : 1 });
+  await show(web.fill("report.html", { ...growth, sizes: two, systems }, join(folder, "two.html")));
+  assert.deepEqual(await page.locator("#fits thead th").allTextContents(), ["node reads at recall 0.95", "sizes (synthetic)", "a decade adds", "grows as n to the"]);
+  assert.doesNotMatch(await page.textContent("#fits"), /extrapolated|billion/);
+  assert.match(await page.textContent("#fits-note"), /nothing is extrapolated/);
+  assert.deepEqual(problems, []);
+});
+
+test("one round has no deviation", async () => {
+  await show(web.fill("report.html", { ...results, rounds: 1 }, join(folder, "one.html")));
+  for (const part of ["#headline", "#targets tbody", "#rows", "#points"]) assert.doesNotMatch(await page.textContent(part), /±/, part);
+});
+
+/** Results that fill every column of every table, with names as long as those of `hmann eval tiers`. */
+function makeWide() {
+  const wide = makeGrowth(), long = "HNSW fast upper layers, neighbors fetched at once, emulated +300 ns";
+  for (const row of wide.systems) {
+    Object.assign(row, { name: `${long}, 2 threads, 8 in flight`, curve: long, fast_bytes: 75.5 * row.data, noisy: 12, phases: { lead: 0.034, "leaders by node": 0.0066, join: 1, "merge backbone": 2, "self-recall": 3 } });
+    for (const at of row.targets) {
+      Object.assign(at, { ratio: 12.3, of_all_dram: 0.21, of_without_latency: 1.04, mean_us: 10369, p99_us: 115000, cpu_us: 1234, distances: 12345, estimates: 12345, node_reads: 12345, node_bytes: 1234567,
+        hops: 379, io_reads: 1234, blocks: 1234, lines: 116311, of_limit: 0.5, disk_share: 0.5 });
+    }
+  }
+  const depths = [1, 2, 4, 8, 16, 32, 64].map((depth) => ({ depth, iops: 120460 * depth, mean_us: 531 }));
+  const load = [1000, 100000].map((rate) => ({ system: "sample at 127.0.0.1:50051", setting: { mode: "quantized", ef_l1: 16 }, round: 0, rate, batch: 16, offered: 10 * rate, answered: 10 * rate - 7, queries_per_second: rate, p50_us: 123456,
+    p90_us: 123456, p99_us: 123456, p999_us: 123456, max_us: 123456, client_cpu_us: 123456, server_cpu_us: 123456, failed: { DEADLINE_EXCEEDED: 7, RESOURCE_EXHAUSTED: 3 }, noisy: true }));
+  return { ...wide, load, disk: { measured: [{ path: "/x.index", tier: "nvme", depths, data: 10000, system: "hmann" }], most_iops: 1e6,
+    memory: { systems: [{ system: long, data: 10000, index_file_bytes: 2 ** 40, limit_bytes: 2 ** 30, loaded_bytes: 2 ** 30, peak_bytes: 2 ** 30 }] } } };
+}
+
+/** Tables and charts of which something lies outside the page, or is scrolled out of sight. */
+const cut = () => page.evaluate(() => [...document.querySelectorAll(".scroll, .scroll table, #rows table, .chart canvas")].filter((part) =>
+  (part.className === "scroll" && part.scrollWidth > part.clientWidth) || part.getBoundingClientRect().right > innerWidth).map((part) => `${part.tagName} ${part.id} ${part.textContent.slice(0, 40)} ${part.scrollWidth} in ${part.clientWidth}`));
+
+test("nothing is cut in a window of 1,280 pixels", async () => {
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await show(web.fill("report.html", makeWide(), join(folder, "wide.html")));
+  await page.locator("summary").click();
+  assert.deepEqual(await cut(), []);
+  assert.equal(await page.locator("#rows table").first().locator("thead th").count(), 19, "every column is there");
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 1280);
+});
+
+test("on paper nothing is cut, folded away or dark", async () => {
+  await page.evaluate(() => {
+    document.getElementById("all").open = false;
+    addEventListener("beforeprint", () => { window.onPaper = { open: document.getElementById("all").open, paper: getComputedStyle(document.documentElement).getPropertyValue("--paper").trim() }; });
+  });
+  const pdf = await page.pdf({ format: "Letter", preferCSSPageSize: true });
+  const [, width, height] = /MediaBox \[0 0 ([\d.]+) ([\d.]+)\]/.exec(pdf.toString("latin1")).map(Number);
+  assert.ok(width > height, `a page of ${width} x ${height} lies on its side`);
+  assert.deepEqual(await page.evaluate(() => window.onPaper), { open: true, paper: "#fff" }, "the reader's scheme is dark");
+  assert.equal(await page.evaluate(() => document.getElementById("all").open), false, "the screen is as it was");
+  await page.emulateMedia({ media: "print" });
+  await page.setViewportSize({ width: Math.floor((11 - 20 / 25.4) * 96), height: 740 });  // letter, less the margins
+  assert.deepEqual(await cut(), []);
+  for (const hidden of [".controls", ".save"]) assert.equal(await page.locator(hidden).first().isVisible(), false, hidden);
+  await page.emulateMedia({ media: "screen" });
+  await page.setViewportSize({ width: 1100, height: 900 });
+  assert.deepEqual(problems, []);
+});
+
+/** What the reader's browser saves after a click. */
+async function saved(button) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(button)]);
+  return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") };
+}
+
+test("buttons save the settings shown, and all figures", async () => {
+  await show(address);
+  const lines = async () => (await saved("#csv")).text.trimEnd().split("\n").map((line) => line.split(","));
+  const [keys, ...rows] = await lines();
+  assert.deepEqual(keys, ["system", "vectors", "mode", "ef_l1", "ef_l0", "recall", "qps", "qps_mad", "front", "distances_fast", "distances_slow", "node_reads", "ef"]);
+  assert.equal(rows.length, await page.locator("#points tbody tr").count());
+  const row = Object.fromEntries(keys.map((key, i) => [key, rows.find((one) => one[0] === "hmann" && one[4] === "30")[i]]));
+  const point = results.systems[0].points[2];
+  assert.deepEqual([Number(row.qps), Number(row.recall), row.mode, row.node_reads, row.front, row.ef], [point.qps, point.recall, "graph", "152", "true", ""], "unrounded");
+  await page.locator("#legend button", { hasText: /^hnswlib$/ }).click();
+  assert.equal((await lines()).filter(([system]) => system === "hnswlib").length, 0, "as shown");
+  await page.locator("#legend button", { hasText: /^hnswlib$/ }).click();
+  const { name, text } = await saved("#json");
+  assert.equal(name, "report.json");
+  assert.deepEqual(JSON.parse(text), results);
+  await show(web.fill("report.html", makeWide(), join(folder, "wide.html")));
+  assert.match((await saved("#csv")).text, /,"\{""DEADLINE_EXCEEDED"":7,""RESOURCE_EXHAUSTED"":3\}"$/m, "of a load, its requests");
+  assert.deepEqual(problems, []);
+});
+
+test("the command that measured it is shown, of several files each", async () => {
+  await show(address);
+  assert.equal(await page.textContent("#environment code"), results.environment.command);
+  const merged = ["a", "b"].map((file) => ({ file: `${file}/results.jsonl`, environment: { ...results.environment, command: `hmann eval sweep --out ${file}` } }));
+  await show(web.fill("report.html", { ...results, merged }, join(folder, "merged.html")));
+  assert.deepEqual(await page.locator("#environment code").allTextContents(), ["hmann eval sweep --out a", "hmann eval sweep --out b"]);
+  assert.match(await page.textContent("#environment"), /command, b\/results\.jsonl, 2026-01-02T03:04:05Z/);
 });
 
 test("load: latency over the rate, and what failed", async () => {

@@ -16,14 +16,14 @@ function radios(host, name, values, label, chosen, take) {
 function grownCurves() {
   const names = [...new Set(results.systems.filter((row) => !row.aside).map((row) => row.curve))];
   return names.map((curve) => {
-    const rows = results.systems.filter((row) => row.curve === curve);
+    const rows = results.systems.filter((row) => row.curve === curve).sort((a, b) => a.data - b.data);
     return { curve, rows: rows.filter((row) => row.threads === rows[0].threads && row.in_flight === rows[0].in_flight) };
   });
 }
 
 function drawGrowth() {
   const t = results.targets.indexOf(state.target);
-  const points = (rows) => rows.map((row) => ({ row, at: row.targets[t], value: row.targets[t][state.figure] })).filter(({ value }) => value > 1e-6);
+  const points = (rows) => rows.map((row) => ({ row, at: row.targets[t], value: row.targets[t][state.figure] })).filter(({ value }) => value > 0);
   const curves = grownCurves().filter(({ rows }) => !rows.every((row) => state.hidden.has(row.name))).map(({ curve, rows }) => ({ name: curve, color: css(colorName(rows[0].name)), front: points(rows), others: [] }));
   drawCurves(byId("growth"), {
     curves: curves.filter((curve) => curve.front.length > 0), across: logAcross({ value: ({ row }) => row.data, label: "vectors", format: formatCount }), value: ({ value }) => value, unit: FIGURES[state.figure],
@@ -33,29 +33,35 @@ function drawGrowth() {
   });
 }
 
-/** Fits y = start + slope x by least squares. `at(x)`: y there, and its standard error (null with two points). */
+/** Fits y = start + slope x by least squares. `at(x)`: y there, and its standard error, which takes three points. */
 function lineThrough(x, y) {
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length, meanX = mean(x), meanY = mean(y);
   const spread = x.reduce((sum, value) => sum + (value - meanX) ** 2, 0), slope = x.reduce((sum, value, i) => sum + (value - meanX) * (y[i] - meanY), 0) / spread;
   const start = meanY - slope * meanX, squares = x.reduce((sum, value, i) => sum + (y[i] - start - slope * value) ** 2, 0);
   return { slope, fitted: x.map((value) => start + slope * value),
-    at: (value) => ({ value: start + slope * value, error: x.length < 3 ? null : Math.sqrt((squares / (x.length - 2)) * (1 + 1 / x.length + (value - meanX) ** 2 / spread)) }) };
+    at: (value) => ({ value: start + slope * value, error: Math.sqrt((squares / (x.length - 2)) * (1 + 1 / x.length + (value - meanX) ** 2 / spread)) }) };
 }
 
-/** Fits a figure over sizes, [[n, value], ...], as a logarithm of n and as a power of n, and extrapolates both to a billion. */
+/**
+ * Fits a figure over sizes, [[n, value], ...], as a logarithm of n and as a power of n. From three sizes on, both have a residual, and the
+ * closer one is extrapolated to a billion.
+ */
 function fitRow(name, points, madeUp) {
   const x = points.map(([n]) => Math.log10(n)), y = points.map(([, value]) => value), logarithm = lineThrough(x, y), power = lineThrough(x, y.map(Math.log10));
-  const worst = (fitted) => percent(Math.max(...fitted.map((value, i) => Math.abs(y[i] / value - 1))));
-  const low = logarithm.at(9), high = power.at(9), told = (value, error, sign) => `extrapolated: ${formatFigure(value)} ${error === null ? "(error unknown: two sizes)" : `${sign} ${formatFigure(error)}`}`;
-  return [name, `${points.length} (${madeUp})`, logarithm.slope.toFixed(2), worst(logarithm.fitted), power.slope.toFixed(3), worst(power.fitted.map((value) => 10 ** value)),
-    told(low.value, low.error === null ? null : Math.round(1e6 * low.error) / 1e6, "±"), told(10 ** high.value, high.error === null ? null : 10 ** high.error, "× or ÷")];
+  const growth = [name, `${points.length} (${madeUp})`, Math.abs(logarithm.slope) < 1000 ? logarithm.slope.toFixed(2) : formatFigure(logarithm.slope), power.slope.toFixed(3)];
+  if (points.length < 3) return growth;
+  const worst = (fitted) => Math.max(...fitted.map((value, i) => Math.abs(y[i] / value - 1)));
+  const low = logarithm.at(9), high = power.at(9), residuals = [worst(logarithm.fitted), worst(power.fitted.map((value) => 10 ** value))];
+  const told = residuals[0] > residuals[1] ? `${formatFigure(10 ** high.value)} × or ÷ ${formatFigure(10 ** high.error)}`
+    : low.value > 0 ? `${formatFigure(low.value)} ± ${formatFigure(Math.round(1e6 * low.error) / 1e6)}` : "";
+  return [...growth, ...residuals.map(percent), told];
 }
 
 /** Fits the shown figure at the shown recall, and the builds. */
 function fillFits() {
   const host = byId("fits"), t = results.targets.indexOf(state.target), lines = [];
   const add = (name, rows, value) => {
-    const told = rows.filter((row) => value(row) > 1e-6);
+    const told = rows.filter((row) => value(row) > 0);
     if (told.length > 1) lines.push(fitRow(name, told.map((row) => [row.data, value(row)]), told.filter((row) => row.synthetic).length));
   };
   // A row above the target has a different recall at each size.
@@ -64,13 +70,14 @@ function fillFits() {
     for (const key of ["build_cpu_seconds", "peak_anonymous_bytes"]) add(`${rows[0].system}, build: ${key.replaceAll("_", " ")}`, rows, (row) => row[key]);
   }
   host.replaceChildren();
-  if (lines.length > 0) plainTable(host, [`${FIGURES[state.figure]} at recall ${state.target}`, "sizes (synthetic)", "a decade adds", "worst residual", "grows as n to the", "worst residual", "by the logarithm, at a billion", "by the power"], lines);
+  if (lines.length > 0) plainTable(host, [`${FIGURES[state.figure]} at recall ${state.target}`, "sizes (synthetic)", "a decade adds", "grows as n to the", "worst residual of the logarithm", "of the power", "extrapolated to a billion"].slice(0, Math.max(...lines.map((line) => line.length))), lines);
+  byId("fits-note").textContent = results.sizes.length < 3 ? "Two sizes show no error, so nothing is extrapolated from them." : "The fit with the smaller residual is extrapolated, where there are three sizes.";
 }
 
 function fillGrowthControls() {
   const madeUp = results.sizes.filter((size) => size.synthetic);
   byId("made-up").textContent = madeUp.length === 0 ? "All vectors and queries are real." : `Made-up vectors and queries, resampled from the real ones: ${madeUp.map((size) => formatCount(size.data)).join(", ")}.`;
-  const measured = Object.keys(FIGURES).filter((figure) => results.systems.some((row) => row.targets.some((at) => at[figure] > 1e-6)));
+  const measured = Object.keys(FIGURES).filter((figure) => results.systems.some((row) => row.targets.some((at) => at[figure] > 0)));
   if (!measured.includes(state.figure)) [state.figure] = measured;
   radios("figures", "figure", measured, (figure) => FIGURES[figure], state.figure, (figure) => { state.figure = figure; });
   radios("at", "target", results.targets, String, state.target, (target) => { state.target = target; });

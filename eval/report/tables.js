@@ -6,7 +6,6 @@ const sizeText = (row) => formatCount(row.data) + (row.synthetic ? ", synthetic"
 
 /** The columns of a row at a target. Columns without a value in any row are left out. */
 const COLUMNS = [
-  ["", (row) => (row.kind === "measured" ? "" : row.kind), "text quiet"],
   ["fast bytes a vector", (row) => (row.fast_bytes === null ? "" : formatFigure(row.fast_bytes / row.data))],
   ["×", (row, at) => shown(at.ratio, formatRatio)],
   ["of all DRAM", (row, at) => shown(at.of_all_dram, percent)],
@@ -38,7 +37,7 @@ function fillRows(rows) {
       const line = element("tr", "", body), at = row.targets[t];
       nameCell(line, row);
       speedCell(line, at, most, row.name);
-      for (const [, cell, className] of columns) text(line, "td", cell(row, at), className);
+      for (const [, cell] of columns) text(line, "td", cell(row, at));
     }
   });
 }
@@ -63,8 +62,7 @@ function fillDisk() {
 function barCell(row, value, most, label, name) {
   const cell = element("td", "", row);
   text(cell, "span", label);
-  const bar = paint(element("span", "bar", element("span", "track", cell)), name);
-  bar.style.width = `${Math.max(2, (100 * value) / most)}px`;
+  drawBar(cell, value, most, name);
 }
 
 /** Curves of one system share its index. */
