@@ -54,7 +54,7 @@ function draw() {
     curves, across: recallAcross(results.targets, resolution), unit: perQuery ? "µs per query" : "queries per second",
     value: perQuery ? (point) => 1e6 / point.qps : (point) => point.qps, hover: pointLines, spoken: byId("spoken"),
   });
-  if (reference) drawRatios(byId("ratio"), { curves, reference: reference.name, targets: results.targets, resolution });
+  if (reference && !results.merged) drawRatios(byId("ratio"), { curves, reference: reference.name, targets: results.targets, resolution });
   if (allSizes.length > 1) drawGrowth();
 }
 
@@ -122,7 +122,7 @@ function fillTargets() {
 function fillNotes() {
   const above = results.systems.some((c) => !c.aside && c.targets.some((at) => at.at_recall > at.recall + 1e-12));
   byId("targets-note").textContent = "QPS is read along each curve at equal recall (straight in log QPS over log misses), by round; given are median ± median absolute deviation."
-    + (results.reference ? ` × is the ratio to ${results.reference} with as many threads, within the same round.` : "") + (above ? " * The lowest recall measured already lies above this target." : "");
+    + (results.reference ? ` × is the ratio to ${results.reference} with as many threads, within the same round${results.merged ? " of its file" : ""}.` : "") + (above ? " * The lowest recall measured already lies above this target." : "");
   byId("rows-note").textContent = (results.memory ? `DRAM gives a thread a cache line at random every ${Math.min(...results.memory.map((at) => at.ns_a_line)).toFixed(1)} ns, with many loads in flight; the limit in memory is as many lines as a query needs `
     + "(computed from its counters) at that rate. " : "") + (results.options.emulated ? `The slow memory is emulated (${results.options.emulated}), on top of this machine's DRAM. Memory Mode and first-touch are models, fed with the trace of the search and then timed on the emulated memory.` : "");
 }
@@ -204,7 +204,7 @@ if (allSizes.length > 0) {
 if (allSizes.length > 1) { show("growth-section"); fillGrowthControls(); }
 if (results.disk) { show("disk-section"); fillDisk(); }
 if (results.load) show("load-section");
-if (reference) {
+if (reference && !results.merged) {  // rounds of one file only
   show("ratio-section");
   byId("ratio-heading").textContent = `Speed as a multiple of ${reference.name}`;
   byId("ratio").setAttribute("aria-label", `Chart: speed of each system as a multiple of ${reference.name}, over recall. The table above has the figures.`);

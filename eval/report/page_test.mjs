@@ -382,6 +382,7 @@ test("the command that measured it is shown, of several files each", async () =>
   const merged = ["a", "b"].map((file) => ({ file: `${file}/results.jsonl`, environment: { ...results.environment, command: `hmann eval sweep --out ${file}` } }));
   await show(web.fill("report.html", { ...results, merged }, join(folder, "merged.html")));
   assert.deepEqual(await page.locator("#environment code").allTextContents(), ["hmann eval sweep --out a", "hmann eval sweep --out b"]);
+  assert.equal(await page.isVisible("#ratio-section"), false, "rounds of two files have no ratio");
   assert.match(await page.textContent("#environment"), /command, b\/results\.jsonl, 2026-01-02T03:04:05Z/);
 });
 

@@ -70,7 +70,11 @@ function fillFits() {
     for (const key of ["build_cpu_seconds", "peak_anonymous_bytes"]) add(`${rows[0].system}, build: ${key.replaceAll("_", " ")}`, rows, (row) => row[key]);
   }
   host.replaceChildren();
-  if (lines.length > 0) plainTable(host, [`${FIGURES[state.figure]} at recall ${state.target}`, "sizes (synthetic)", "a decade adds", "grows as n to the", "worst residual of the logarithm", "of the power", "extrapolated to a billion"].slice(0, Math.max(...lines.map((line) => line.length))), lines);
+  if (lines.length > 0) {
+    const titles = [`${FIGURES[state.figure]} at recall ${state.target}`, "sizes (synthetic)", "a decade adds", "grows as n to the", "worst residual of the logarithm", "of the power", "extrapolated to a billion"];
+    const shown = titles.slice(0, Math.max(...lines.map((line) => line.length)));
+    plainTable(host, shown, lines.map((line) => shown.map((_, i) => line[i] ?? "")));
+  }
   byId("fits-note").textContent = results.sizes.length < 3 ? "Two sizes show no error, so nothing is extrapolated from them." : "The fit with the smaller residual is extrapolated, where there are three sizes.";
 }
 
