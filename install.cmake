@@ -66,6 +66,15 @@ install(FILES ${CMAKE_BINARY_DIR}/hmann.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/p
 if(TARGET hmann)
   install(TARGETS hmann RUNTIME COMPONENT program)
   install(FILES ${CMAKE_SOURCE_DIR}/server/hmann.service DESTINATION lib/systemd/system COMPONENT program)
+  # The unit reads /etc: of the prefix /usr, that lies beside it. What an administrator has changed stays.
+  install(CODE "
+    string(REGEX REPLACE \"/usr/*\\$\" \"\" root \"\${CMAKE_INSTALL_PREFIX}\")
+    if(NOT EXISTS \"\$ENV{DESTDIR}\${root}/etc/hmann/serve.conf\")
+      file(INSTALL \"${CMAKE_SOURCE_DIR}/server/serve.conf\" DESTINATION \"\${root}/etc/hmann\")
+    endif()" COMPONENT program)
+  install(FILES README.md ARCHITECTURE.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hmann COMPONENT program)
+  install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hmann RENAME changelog COMPONENT program)
+  install(DIRECTORY doc DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hmann COMPONENT program FILES_MATCHING PATTERN "*.md")
   install(FILES ${CMAKE_SOURCE_DIR}/server/alerts.yml DESTINATION ${CMAKE_INSTALL_DATADIR}/hmann COMPONENT program)
   install(FILES ${CMAKE_SOURCE_DIR}/proto/hmann/v1/search.proto DESTINATION ${CMAKE_INSTALL_DATADIR}/hmann/proto/hmann/v1 COMPONENT library)
   install(CODE "

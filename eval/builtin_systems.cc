@@ -50,8 +50,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& name) {
     const std::string program = absl::StrCat(folder, "/", name);
     if (::access(program.c_str(), X_OK) == 0) return program;
   }
-  return NotFound("program ", name, ": expected in one of ", absl::StrJoin(folders, ", "),
-                  ", found in none");
+  return NotFound("program ", name, ": found in none of ", absl::StrJoin(folders, ", "),
+                  "; programs to compare with are built from source (./dev build)");
 }
 
 }  // namespace

@@ -38,7 +38,26 @@ in_tree sh -ec '
   hmann serve --index sample=a.hmann --listen unix:/tmp/hmann.socket 2>serve.log & server=$!
   hmann query --server unix:/tmp/hmann.socket --index sample --queries sample/query.u8bin --json | grep "\"qps\""
   kill $server; wait $server
+  . /etc/hmann/serve.conf  # as systemd reads it
+  mkdir -p /srv/hmann; cp a.hmann /srv/hmann/main.hmann
+  hmann serve $HMANN_ARGS 2>serve.log & server=$!
+  hmann query --server 127.0.0.1:50051 --index main --queries sample/query.u8bin --json | grep "\"qps\""
+  kill $server; wait $server
+  rm -r /srv/hmann
   test -s /usr/share/man/man1/hmann-serve.1 -a -s /usr/share/bash-completion/completions/hmann -a -s /usr/lib/systemd/system/hmann.service'
+
+echo "what comes with it"
+in_tree sh -ec '
+  grep -qx /etc/hmann/serve.conf /var/lib/dpkg/info/hmann.conffiles
+  for package in hmann hmann-eval libhmann-dev python3-hmann; do test -s /usr/share/doc/$package/copyright; done
+  cd /usr/share/doc/hmann; test -s changelog
+  for page in $(grep -o "](doc/[^)]*\|]([A-Z]*\.md" README.md | cut -c3-); do test -s $page; done'
+
+echo "the measurements"
+in_tree sh -ec '
+  cd /root
+  hmann eval sweep --index a.hmann --queries sample/query.u8bin --groundtruth sample/query.gt100 --rounds 1 --out sweep 2>sweep.log
+  rm sweep/report.html; hmann eval report sweep/results.jsonl 2>>sweep.log; test -s sweep/report.html'
 
 echo "the library"
 in_tree sh -ec '
@@ -56,7 +75,7 @@ assert labels.shape == (len(queries), 10) and (distances[:, 0] <= distances[:, 9
 print(labels.shape)'
 
 echo "removing"
-in_tree apt-get -q -y purge hmann libhmann-dev python3-hmann >>"$tree.log" 2>&1
+in_tree apt-get -q -y purge hmann hmann-eval libhmann-dev python3-hmann >>"$tree.log" 2>&1
 left=$(ours)
 [[ -z $left ]] || { echo "packages: left behind: $left" >&2; exit 1; }
 echo "nothing is left"

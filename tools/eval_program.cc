@@ -25,7 +25,7 @@ absl::StatusOr<std::string> FindEvalProgram() {
       (self.parent_path() / "../libexec/hmann/hmann-eval").lexically_normal().string();
   if (::access(path.c_str(), X_OK) == 0) return path;
   return NotFound("expected the program ", path,
-                  ", found none there: install the component eval of hmann "
+                  ", found none there: install the package hmann-eval or the component eval "
                   "(cmake --install BUILD --component eval), "
                   "or build hmann-eval (./dev build hmann-eval)");
 }
