@@ -17,22 +17,19 @@
 namespace hmann::eval {
 namespace {
 
-/// What the readers of a line take for granted, by kind. A "run" that was offered has no
-/// recall.
-bool HasKeys(const Json& line, const std::string& kind) {
+/// Whether a line has what its readers take for granted.
+bool HasKeys(const Json& line) {
   static const auto* needed = new std::map<std::string, std::vector<const char*>>{
       {"benchmark",
        {"version", "title", "data", "build", "environment", "rounds", "clock", "targets",
         "shapes"}},
-      {"system", {"system", "data", "place", "synthetic", "curves"}},
+      {"system", {"system", "data", "place", "synthetic", "device", "curves"}},
       {"count", {"system", "data", "setting", "counters"}},
-      {"run", {"system", "setting"}}};
-  const auto found = needed->find(kind);
-  const auto has = [&](const char* key) { return line.contains(key); };
-  if (found == needed->end()) return true;
-  const bool timed = kind == "run" && !line.contains("offered");
-  return std::all_of(found->second.begin(), found->second.end(), has) &&
-         (!timed || (has("recall") && has("seconds") && has("cpu_seconds") && has("data")));
+      {"run", {"system", "data", "setting", "recall", "seconds", "cpu_seconds"}}};
+  const auto found = needed->find(line["kind"].get<std::string>());
+  return found == needed->end() || line.contains("offered") ||
+         std::all_of(found->second.begin(), found->second.end(),
+                     [&](const char* key) { return line.contains(key); });
 }
 
 std::string OneLine(const Json& line) { return JsonText(line) + "\n"; }
@@ -121,7 +118,7 @@ absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
     const Json& read = lines.back();
     const bool first = lines.size() == 1;
     if (read.is_object() && read.value("kind", Json()).is_string() &&
-        (read["kind"] == "benchmark") == first && HasKeys(read, read["kind"].get<std::string>()))
+        (read["kind"] == "benchmark") == first && HasKeys(read))
       continue;
     return InvalidArgument(path, ": line ", lines.size(), ": expected an object of kind ",
                            first ? "benchmark, with a version" : "system, run, count, ...",

@@ -56,10 +56,11 @@ absl::Status WriteResults(const std::string& path, const std::vector<Json>& line
 
 /// The lines of several results as those of one, for one page: of one machine, the same
 /// queries, clock, n and k. A system whose name an earlier file has over the same data is
-/// "NAME (FOLDER)", after its file's folder. The first line is the first file's, with the
-/// targets and shapes of all, the fewest rounds, and `merged`: `file` and `environment`
-/// of each. Curves are compared only with those of their own file, whose rounds they
-/// share. Errors: of ReadResults; INVALID_ARGUMENT naming what differs.
+/// "NAME (FOLDER)", after its file's folder (all of its path if two have that name). The
+/// first line is the first file's, with the targets and shapes of all, the fewest rounds,
+/// and `merged`: `file` and `environment` of each. Curves are compared only with those of
+/// their own file, whose rounds they share. Errors: of ReadResults; INVALID_ARGUMENT
+/// naming what differs.
 absl::StatusOr<std::vector<Json>> MergeResults(const std::vector<std::string>& paths);
 
 /// The curves of the runs, one for each CurveSpec and shape, grouped by number of

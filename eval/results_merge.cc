@@ -13,6 +13,16 @@ namespace {
 
 std::string FileOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+/// " (FOLDER)": the name of the file's folder, or all of it if another one has that name.
+std::string SuffixOf(const std::string& path, const std::vector<std::string>& paths) {
+  const auto folder = [](const std::string& of) { return std::filesystem::path(of).parent_path(); };
+  const auto same = [&](const auto& of) {
+    return folder(of).filename() == folder(path).filename();
+  };
+  const bool unique = std::count_if(paths.begin(), paths.end(), same) == 1;
+  return absl::StrCat(" (", (unique ? folder(path).filename() : folder(path)).string(), ")");
+}
+
 /// What must be equal for two results to be shown side by side.
 Json Comparable(const Json& head) {
   const Json &data = head["data"], &machine = head["environment"];
@@ -30,89 +40,54 @@ Json Union(const Json& a, const Json& b) {
   return Json(all);
 }
 
-/// A system over its data.
-std::string KeyOf(const Json& line) {
-  return absl::StrCat(JsonText(line.value("data", Json())), " ", JsonText(line["system"]));
+Json KeyOf(const Json& line) {
+  return Json::array({line.value("data", Json()), line.value("system", Json())});
 }
 
-/// Adds the lines of one more file. `taken`: the systems of those before it.
-class Joining {
- public:
-  Joining(const std::string& path, const std::vector<Json>& lines, std::set<std::string>* taken)
-      : lines_(lines) {
-    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    suffix_ = absl::StrCat(" (", folder.filename().string(), ")");
-    if (!ChooseNames(*taken)) {
-      suffix_ = absl::StrCat(" (", folder.string(), ")");
-      ChooseNames(*taken);
-    }
-    for (const Json& line : lines_) {
-      for (const Json& curve : line.value("curves", Json::array())) own_.insert(curve["name"]);
-    }
-    for (const Json& line : lines_)
-      if (line.contains("system")) taken->insert(KeyOf(Renamed(line)));
+/// Tells the systems of a file from those of `taken` (data, system) by a suffix, and adds
+/// them. Its curves are compared with its own.
+void Distinguish(const std::string& suffix, std::set<Json>* taken, std::vector<Json>* lines) {
+  std::set<Json> clashing, own, renamed;  // systems; curves
+  for (const Json& line : *lines)
+    if (taken->contains(KeyOf(line))) clashing.insert(line["system"]);
+  for (const Json& line : *lines) {
+    for (const Json& curve : line.value("curves", Json::array()))
+      (clashing.contains(line["system"]) ? renamed : own).insert(curve["name"]);
   }
-
-  Json Renamed(Json line) const {
-    if (!line.contains("system")) return line;
-    for (const char* key : {"system", "device"}) {
-      if (!line.contains(key)) continue;
-      Json named = line;
-      named["system"] = line[key];
-      if (systems_.contains(KeyOf(named))) line[key] = Suffixed(line[key]);
-    }
-    if (!line.contains("curves")) return line;
+  const auto append = [&](const std::set<Json>& of, Json* name) {
+    if (of.contains(*name)) *name = name->get<std::string>() + suffix;
+  };
+  const std::string reference = lines->front().value("reference", "");
+  for (Json& line : *lines) {
+    if (!line.contains("system")) continue;
+    append(clashing, &line["system"]);
+    taken->insert(KeyOf(line));
+    if (!line.contains("curves")) continue;
+    append(clashing, &line["device"]);
     for (Json& curve : line["curves"]) {
       Json& beside = curve["beside"];
-      if (!beside.contains("reference")) beside["reference"] = lines_[0].value("reference", "");
-      if (!own_.contains(beside["reference"])) beside["reference"] = "";
-      for (Json& name : beside)
-        if (curves_.contains(name)) name = Suffixed(name);
-      if (curves_.contains(curve["name"])) curve["name"] = Suffixed(curve["name"]);
+      if (!beside.contains("reference"))
+        beside["reference"] =
+            own.contains(reference) || renamed.contains(reference) ? reference : "";
+      for (Json& name : beside) append(renamed, &name);
+      append(renamed, &curve["name"]);
     }
-    return line;
   }
-
- private:
-  std::string Suffixed(const Json& name) const { return name.get<std::string>() + suffix_; }
-
-  /// Finds what needs the suffix. false: the name with it is taken, too.
-  bool ChooseNames(const std::set<std::string>& taken) {
-    bool free = true;
-    for (const Json& line : lines_) {
-      if (!line.contains("system") || !taken.contains(KeyOf(line))) continue;
-      systems_.insert(KeyOf(line));
-      for (const Json& curve : line.value("curves", Json::array())) curves_.insert(curve["name"]);
-      Json suffixed = line;
-      suffixed["system"] = Suffixed(line["system"]);
-      free = free && !taken.contains(KeyOf(suffixed));
-    }
-    return free;
-  }
-
-  const std::vector<Json>& lines_;
-  std::string suffix_;
-  std::set<std::string> systems_;  ///< KeyOf
-  std::set<Json> own_, curves_;    ///< names of curves: of the file, and those renamed
-};
+}
 
 }  // namespace
 
 absl::StatusOr<std::vector<Json>> MergeResults(const std::vector<std::string>& paths) {
   std::vector<Json> all;
-  std::set<std::string> taken;
+  std::set<Json> taken;
   Json merged = Json::array();
   for (const std::string& path : paths) {
     if (std::count(paths.begin(), paths.end(), path) > 1)
       return InvalidArgument(path, ": expected each file once");
-    HMANN_ASSIGN_OR_RETURN(const std::vector<Json> lines, ReadResults(path));
+    HMANN_ASSIGN_OR_RETURN(std::vector<Json> lines, ReadResults(path));
     const Json one = {{{"file", path}, {"environment", lines[0]["environment"]}}};
     for (const Json& file : lines[0].value("merged", one)) merged.push_back(file);
-    const Joining joining(path, lines, &taken);
-    if (all.empty()) {
-      all = lines;
-      continue;
-    }
+    if (all.empty()) all.push_back(lines[0]);
     Json& head = all[0];
     const Json expected = Comparable(head), found = Comparable(lines[0]);
     for (const auto& [key, value] : expected.items()) {
@@ -122,9 +97,10 @@ absl::StatusOr<std::vector<Json>> MergeResults(const std::vector<std::string>& p
     }
     for (const char* key : {"targets", "shapes"}) head[key] = Union(head[key], lines[0][key]);
     head["rounds"] = std::min(head["rounds"].get<int>(), lines[0]["rounds"].get<int>());
+    if (paths.size() > 1) Distinguish(SuffixOf(path, paths), &taken, &lines);
     for (auto line = lines.begin() + 1; line != lines.end(); ++line) {
       const bool known = (*line)["kind"] == "data" && std::count(all.begin(), all.end(), *line) > 0;
-      if (!known) all.push_back(joining.Renamed(*line));
+      if (!known) all.push_back(std::move(*line));
     }
   }
   if (paths.size() > 1) all[0]["merged"] = merged;

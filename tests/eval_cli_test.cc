@@ -54,7 +54,6 @@ TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
       {{"sweep", "--rounds", "0", "--base", "b", "--queries", "q", "--out", "o"}, "--rounds"},
       {{"memory-mode"}, "no command 'memory-mode'; expected sweep, tiers"},
       {{"report"}, "files"},
-      {{"report", "a.jsonl", "b.jsonl"}, "--out"},
       {{"load", "--", "extra words"}, "--server"}};
   for (const auto& [more, word] : wrong) {
     std::vector<std::string> arguments = {"eval"};

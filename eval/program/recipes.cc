@@ -1,6 +1,5 @@
 // The recipes sweep, disk, tiers and scale: how each fills a benchmark; and report,
 // which shows results again.
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -112,23 +111,19 @@ struct ReportFlags : EvalFlags {
   std::vector<std::string> files;
 };
 
-/// Writes the merged results, too, unless they are the file that they were read from.
 absl::Status RunReportCommand(ReportFlags& flags) {
   namespace fs = std::filesystem;
   const std::vector<std::string>& files = flags.files;
   std::string& out = flags.benchmark.job.folder;
-  if (out.empty()) out = fs::path(files[0]).parent_path().string();
-  if (out.empty()) out = ".";
-  const std::string path = out + "/results.jsonl";
+  if (out.empty()) out = (fs::path(files[0]).parent_path() / ".").lexically_normal().string();
+  const std::string path = (fs::path(out) / "results.jsonl").string();
   std::error_code absent;
-  const bool same = std::any_of(files.begin(), files.end(), [&](const std::string& file) {
-    return fs::equivalent(file, path, absent);
-  });
-  if (same && files.size() > 1)
-    return InvalidArgument("--out: expected another folder: the results would replace ", path);
+  for (const std::string& file : files) {
+    if (files.size() > 1 && fs::equivalent(file, path, absent))
+      return InvalidArgument("--out: expected another folder: the results would replace ", path);
+  }
   return flags.Run([&](auto&&...) -> absl::StatusOr<std::vector<Json>> {
     HMANN_ASSIGN_OR_RETURN(std::vector<Json> lines, MergeResults(files));
-    if (same) return lines;
     HMANN_RETURN_IF_ERROR(MakeFolders(out));
     HMANN_RETURN_IF_ERROR(WriteResults(path, lines));
     return lines;
@@ -287,10 +282,6 @@ EvalCommand SetupEvalReport(CLI::App& eval) {
                 false);
   app->get_option("--out")->description(
       "folder for results.jsonl and report.html (default: that of the file)");
-  app->callback([app, flags] {
-    if (flags->files.size() > 1 && app->count("--out") == 0)
-      throw CLI::RequiredError("several files: --out");
-  });
   return {app, [flags] { return RunReportCommand(*flags); }};
 }
 
