@@ -65,21 +65,19 @@ absl::StatusOr<std::unique_ptr<HeldOut>> HeldOut::Make(const std::string& index,
   return made;
 }
 
-absl::StatusOr<LearningSet> HeldOut::Queries(std::uint32_t k) const {
-  Progress quiet(Progress::Show::kNever);
-  HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(path_));
-  LearningSet set;
-  set.rows = rows_;
-  set.vector_bytes = vector_bytes_;
-  HMANN_ASSIGN_OR_RETURN(set.truth, ExactSearch(file, rows_, k, threads_, quiet));
-  return set;
-}
-
 absl::StatusOr<std::vector<HeldOut::Point>> HeldOut::Measure(std::uint32_t k) const {
   Progress quiet(Progress::Show::kNever);
-  HMANN_ASSIGN_OR_RETURN(const LearningSet queries, Queries(k));
+  HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(path_));
+  // As many as the calibration takes, or nearly.
+  const std::uint64_t count =
+      std::min<std::uint64_t>(rows_.size() / vector_bytes_, k < 100 ? kHeldOut : kHeldOut / 4);
+  LearningSet queries;
+  queries.vector_bytes = vector_bytes_;
+  queries.rows.assign(rows_.begin(),
+                      rows_.begin() + static_cast<std::ptrdiff_t>(count * vector_bytes_));
+  HMANN_ASSIGN_OR_RETURN(queries.truth, ExactSearch(file, queries.rows, k, threads_, quiet));
   HMANN_ASSIGN_OR_RETURN(const LearningSet left_out,
-                         MakeLearningSet({.index = path_, .most = queries.truth.n, .k = k}, quiet));
+                         MakeLearningSet({.index = path_, .most = count, .k = k}, quiet));
   const LearningSet left_in = left_out.LeftIn();
   CountingRuns out(index_, left_out, threads_, cancelled_),
       in(index_, left_in, threads_, cancelled_), held(index_, queries, threads_, cancelled_);
@@ -96,6 +94,7 @@ absl::StatusOr<std::vector<HeldOut::Point>> HeldOut::Measure(std::uint32_t k) co
     const double way = easy - hard.recall;
     if (way <= 0 || (!points.empty() && hard.recall <= points.back().recall)) break;
     points.push_back({hard.recall, std::clamp((real.recall - hard.recall) / way, 0.0, 1.0)});
+    if (hard.recall > 0.99) break;
   }
   return points;
 }

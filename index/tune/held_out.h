@@ -39,7 +39,6 @@ class HeldOut {
     double recall, share;  ///< recall: of left-out vectors
   };
 
-  absl::StatusOr<LearningSet> Queries(std::uint32_t k) const;
   absl::StatusOr<std::vector<Point>> Measure(std::uint32_t k) const;
 
   int threads_ = 0;

@@ -46,7 +46,7 @@ def build(
             copied if it is of float32, float16, uint8 or int8, and the components of each
             row are contiguous; other numbers are copied to float32. Or lists, a frame of
             pandas, a column of arrays, a tensor. Or a vector file:
-            .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5.
+            .npy .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .csv .hdf5.
         out: index file to write.
         labels: n whole numbers of at least 0 to return instead of row numbers; or a file.
         progress: True, False, or a callable that receives (phase, done, total, unit).

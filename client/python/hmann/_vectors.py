@@ -21,12 +21,12 @@ def read_vectors(path: Path, rows: Optional[int] = None) -> NDArray[Any]:
     not be truncated meanwhile.
 
     Args:
-        path: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5 (x.hdf5:test names data set test).
+        path: .npy .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .csv .hdf5 (x.hdf5:test names
+            data set test).
         rows: number of leading rows; None: all.
 
     Raises:
-        NotFoundError, InvalidArgumentError (a malformed file, NaN), UnimplementedError
-        (float16).
+        NotFoundError, InvalidArgumentError (a malformed file, NaN).
     """
     return _core.read_vectors(path, rows)
 
@@ -34,9 +34,9 @@ def read_vectors(path: Path, rows: Optional[int] = None) -> NDArray[Any]:
 def write_vectors(path: Path, vectors: Union[ArrayLike, Path]) -> None:
     """Writes vectors, in any form that ``build`` takes, to a vector file.
 
-    The suffix selects format and dtype: .fvecs, .fbin (float32), .f16bin (float16,
-    rounded), .bvecs, .u8bin (uint8), .i8bin (int8). The file appears completely or not at
-    all.
+    The suffix selects format and dtype: .npy (as the array), .csv, .fvecs, .fbin
+    (float32), .f16bin (float16, rounded), .bvecs, .u8bin (uint8), .i8bin (int8). The file
+    appears completely or not at all.
 
     Raises:
         InvalidArgumentError: another shape, NaN, or a value that the dtype of the suffix

@@ -81,7 +81,6 @@ class BuildInputsTest(FolderCase):
     def test_files(self):
         error = self.assert_raises(hmann.NotFoundError, "nowhere.fbin", self.build, "nowhere.fbin")
         self.assertIsInstance(error, FileNotFoundError)
-        self.assert_raises(hmann.UnimplementedError, ".npy", self.build, "x.npy")
         self.assert_raises(
             hmann.NotFoundError, "no_folder", hmann.build, BASE, self.folder / "no_folder" / "x",
             progress=False,

@@ -302,5 +302,31 @@ class LabelsTest(FolderCase):
         self.assertEqual(own[self.index.search(self.base[7], 1).labels[0]], "2")
 
 
+class FileTest(FolderCase):
+    def test_npy(self):
+        vectors = np.random.default_rng(3).integers(0, 9, (300, 4)).astype(np.float32)
+        labels = np.arange(300, dtype=np.int64) * 7
+        np.save(self.folder / "labels.npy", labels)
+        for name, array in (
+            ("c", vectors),
+            ("fortran", np.asfortranarray(vectors)),
+            ("double", vectors.astype(">f8")),
+            ("bytes", vectors.astype("u1")),
+        ):
+            np.save(self.folder / f"{name}.npy", array)
+            np.testing.assert_array_equal(hmann.read_vectors(self.folder / f"{name}.npy"), vectors)
+            out = self.folder / f"{name}.hmann"
+            hmann.build(self.folder / f"{name}.npy", out, labels=self.folder / "labels.npy",
+                        metric="l2", progress=False)  # fmt: skip
+            with hmann.open(out) as index:
+                found, distances = index.search(vectors[:5], k=1)
+                np.testing.assert_array_equal(distances, np.zeros((5, 1)))
+                np.testing.assert_array_equal(index.get(found[:, 0]), vectors[:5])
+        hmann.write_vectors(self.folder / "back.npy", vectors)
+        np.testing.assert_array_equal(np.load(self.folder / "back.npy"), vectors)
+        hmann.write_vectors(self.folder / "back.csv", vectors)
+        np.testing.assert_array_equal(np.loadtxt(self.folder / "back.csv", delimiter=","), vectors)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -63,7 +63,7 @@ class FilesTest(FolderCase):
         self.assert_raises(bad, "row 1, component 1", write, self.folder / "bad.fbin", floats)
         self.assert_raises(bad, "suffix", write, self.folder / "x.txt", self.base)
         self.assert_raises(bad, "ids", write, self.folder / "x.ibin", self.base)
-        self.assert_raises(hmann.UnimplementedError, ".npy", write, "x.npy", self.base)
+        self.assert_raises(bad, "an archive", write, "x.npz", self.base)
         self.assert_raises(hmann.NotFoundError, "", write, "/nowhere/x.fbin", floats[:1])
         self.assert_raises(hmann.NotFoundError, "x.fbin", hmann.read_vectors, "/nowhere/x.fbin")
         self.assert_raises(bad, "rows", hmann.read_vectors, BASE, 10**9)
