@@ -50,6 +50,47 @@ TEST(Usage, HelpOfEveryCommandHasAnExample) {
   }
 }
 
+TEST(Usage, HelpShowsEverydayOptionsAndHelpAllTheRest) {
+  for (const char* command : {"build", "search", "tune", "plan", "serve", "query"}) {
+    const std::string help = Hmann({command, "--help"}).out,
+                      all = Hmann({command, "--help-all"}).out;
+    EXPECT_THAT(help, HasSubstr(absl::StrCat("more options: `hmann ", command, " --help-all`")));
+    int options = 0;
+    for (const auto line : absl::StrSplit(help, '\n'))
+      options += absl::StartsWith(line, "  --") ? 1 : 0;
+    EXPECT_LE(options, 10) << help;  // eight, and two for help
+    for (const std::string& text : {help, all}) {
+      for (const auto line : absl::StrSplit(text, '\n')) {
+        const bool is_example = absl::StartsWith(line, "  hmann ");
+        EXPECT_TRUE(line.size() <= 80 || is_example) << line;
+      }
+    }
+    EXPECT_THAT(all, testing::ContainsRegex("\n(Memory and drives|Graph|Search parameters):\n"));
+    EXPECT_GT(all.size(), help.size());
+  }
+}
+
+TEST(Usage, WordsInOrderNumbersAndNamesOfOthersAreTaken) {
+  const TestFolder folder("forgiving");
+  const std::string index = folder / "a.hmann";
+  const Outcome built =
+      Hmann({"build", kBase, index, "--rows", "1e3", "--metric", "euclidean", "--dtype", "uint8"});
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  EXPECT_THAT(built.out, HasSubstr("1000 vectors, 128 x u8, l2"));
+  const Outcome swapped = Hmann({"search", kQueries, "--queries", index});
+  EXPECT_EQ(swapped.exit_code, 1);
+  EXPECT_THAT(swapped.err, HasSubstr("an index found, vectors expected"));
+  const Outcome answers = Hmann({"search", index, kQueries, "--k", "3"});
+  ASSERT_EQ(answers.exit_code, 0) << answers.err;
+  EXPECT_THAT(answers.out, AllOf(HasSubstr("query  neighbors: label (distance)"),
+                                 HasSubstr("200 queries, k 3")));
+  EXPECT_THAT(answers.out, Not(HasSubstr("p99_us")));
+  const Outcome stats = Hmann({"search", index, kQueries, "--stats"});
+  EXPECT_THAT(stats.out, HasSubstr("p99_us"));
+  EXPECT_EQ(Hmann({"plan", "--rows", "200M", "--dim", "128", "--fast-memory", "48gb"}).exit_code,
+            0);
+}
+
 TEST(Usage, VersionIsOnStdout) {
   for (const char* flag : {"-V", "--version"}) {
     const Outcome ran = Hmann({flag});
@@ -64,6 +105,9 @@ TEST(Usage, WrongUsageIsExitCodeTwo) {
   IsWrongUsage(Hmann({"xylophone"}), "no command 'xylophone'");
   IsWrongUsage(Hmann({"--color"}), "--color");
   IsWrongUsage(Hmann({"info"}), "INDEX");
+  IsWrongUsage(Hmann({"search", "a.hmann", "--queires", "q"}), "did you mean '--queries'?");
+  IsWrongUsage(Hmann({"data", "covert", "a", "b"}), "did you mean 'convert'?");
+  IsWrongUsage(Hmann({"data", "sweep"}), "expected list, fetch, generate, groundtruth");
   IsWrongUsage(Hmann({"verify"}), "INDEX");
   IsWrongUsage(Hmann({"build", "--base", kBase}), "--out");
   const std::vector<std::pair<std::vector<std::string>, std::string>> build = {
@@ -71,7 +115,10 @@ TEST(Usage, WrongUsageIsExitCodeTwo) {
       {{"--promote", "1"}, "--promote"},
       {{"--promote", "0"}, "--promote"},
       {{"--metric", "l7"}, "l7"},
-      {{"--fast-memory", "1.5GiB"}, "1.5GiB"},
+      {{"--fast-memory", "lots"}, "lots"},
+      {{"--buld-memory", "1GiB"}, "no option '--buld-memory'; did you mean '--build-memory'?"},
+      {{"--promote", "16%"}, "as 0.16"},
+      {{"--m"}, "--m: expected a value"},
       {{"--threads", "-1"}, "--threads"},
       {{"--promote", "0.1", "--fast-memory", "1GiB"}, "--fast-memory"},
       {{"extra"}, "extra"}};
@@ -142,6 +189,10 @@ TEST(Usage, CompletionIsBashThatCompletes) {
   EXPECT_EQ(complete("hmann bui", 1).out, "build build-job\n");
   EXPECT_EQ(complete("hmann search a.hmann --ef-l", 3).out, "--ef-l1 --ef-l0\n");
   EXPECT_THAT(complete("hmann completion ''", 2).out, Not(HasSubstr("build")));
+  EXPECT_EQ(complete("hmann build --metric ''", 3).out, "l2 ip cosine\n");
+  EXPECT_EQ(complete("hmann search a.hmann --sq ''", 4).out, "0 4 8\n");
+  EXPECT_EQ(complete("hmann build --base ''", 3).out, "\n");
+  EXPECT_EQ(complete("hmann data groundtruth --metric c", 4).out, "cosine\n");
   EXPECT_EQ(Hmann({"completion", "zsh"}).exit_code, 0);
   EXPECT_EQ(Hmann({"completion", "fish"}).exit_code, 2);
 }

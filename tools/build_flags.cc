@@ -14,8 +14,10 @@ void AddGraphFlags(CLI::App& app, BuildOptions* build) {
   const OptionGroup group(app, "Graph");
   AddParsed(app, "--dtype", ParseDType, &build->dtype,
             "type of the stored vectors (default: as in --base); f16 halves the bytes of an f32 "
-            "base, rounded");
-  AddParsed(app, "--metric", ParseMetric, &build->metric, "l2 (default), ip, cosine");
+            "base, rounded")
+      ->type_name("f32|f16|u8|i8");
+  AddParsed(app, "--metric", ParseMetric, &build->metric, "distance (default: l2)")
+      ->type_name("l2|ip|cosine");
   app.add_option("--m", build->m, "M: links of a new node; L0 and L1 keep up to 2M links per node")
       ->check(CLI::Range(2, 512))
       ->capture_default_str();

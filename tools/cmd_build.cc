@@ -139,9 +139,10 @@ void AddBoundedOptions(CLI::App& app, BuildFlags* flags, CLI::Option* base, CLI:
 
 void AddOptions(CLI::App& app, BuildFlags* flags) {
   BuildOptions* build = &flags->call.build;
-  CLI::Option* base = app.add_option("--base,BASE", build->base,
-                                     "vector file: .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .hdf5")
-                          ->required();
+  CLI::Option* base =
+      app.add_option("--base,BASE", build->base,
+                     "vector file: .npy .fvecs .bvecs .fbin .f16bin .u8bin .i8bin .csv .hdf5")
+          ->required();
   CLI::Option* out =
       app.add_option("--out,OUT", build->out, "index file to write; written whole or not at all")
           ->required();
@@ -163,7 +164,7 @@ void AddOptions(CLI::App& app, BuildFlags* flags) {
       ->capture_default_str();
   app.add_option(
       "--labels", build->labels,
-      "file of n 64-bit labels to return instead of row numbers (raw u64, .ivecs or .ibin)");
+      "file of n 64-bit labels to return instead of row numbers (.npy, raw u64, .ivecs or .ibin)");
   CLI::Option* hnswlib = app.add_option("--from-hnswlib", build->from_hnswlib,
                                         "promote this finished hnswlib graph over --base");
   app.add_option("--from-faiss", build->from_faiss,

@@ -14,17 +14,18 @@ namespace {
 /// ours fits.
 constexpr const char* kBeforeCases =
     "_hmann() {\n"
-    "  local current=${COMP_WORDS[COMP_CWORD]} command='' words='' word\n"
+    "  local current=${COMP_WORDS[COMP_CWORD]} command='' words='' value='' word\n"
     "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
     "    case $word in -*) break ;; esac\n"
     "    command=${command:+$command }$word\n"
     "    [[ $command == data\\ * || $command == eval\\ * ]] && break\n"
     "    [[ $command == data || $command == eval ]] || break\n"
     "  done\n"
-    "  case $command in\n";
+    "  case $command:${COMP_WORDS[COMP_CWORD-1]} in\n";
 constexpr const char* kAfterCases =
     "  esac\n"
-    "  if [[ $current == -* || -z $command || $command == data || $command == eval || $command == "
+    "  if [[ -n $value || $current == -* || -z $command || $command == data || $command == eval || "
+    "$command == "
     "completion ]]; then\n"
     "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
     "  fi\n"

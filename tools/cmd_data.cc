@@ -172,7 +172,8 @@ void DeclareFetch(CLI::App& app, const Flags& flags) {
 void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   app.add_option("--base", flags->base, "vector file")->required();
   app.add_option("--queries", flags->queries, "vector file")->required();
-  AddParsed(app, "--metric", ParseMetric, &flags->metric, "l2 (default), ip or cosine");
+  AddParsed(app, "--metric", ParseMetric, &flags->metric, "distance (default: l2)")
+      ->type_name("l2|ip|cosine");
   app.add_option("--k", flags->exact.k, "neighbors per query");
   app.add_option("--rows", flags->rows, "use only the first rows of the base");
   app.add_option("--threads", flags->exact.threads, "threads (0: all usable cores)");

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
+#include "tools/help.h"
 
 namespace hmann::tools {
 namespace {
@@ -52,17 +53,23 @@ std::string Page(CLI::App* command, const std::vector<std::string>& path) {
   }
   absl::StrAppend(&page, ".SH OPTIONS\n");
   for (const CLI::Option* option : command->get_options()) {
-    absl::StrAppend(&page, ".TP\n.B ",
-                    Plain(option->get_name(option->get_positional(), !option->get_positional())),
-                    "\n", Plain(option->get_description()));
-    if (!option->get_default_str().empty())
-      absl::StrAppend(&page, " (default: ", Plain(option->get_default_str()), ")");
-    absl::StrAppend(&page, "\n");
+    const OptionText text = TextOf(*option);
+    absl::StrAppend(&page, ".TP\n.B ", Plain(text.name), "\n", Plain(text.description), "\n");
   }
   if (!command->get_footer().empty())
     absl::StrAppend(&page, ".SH EXAMPLE\n.nf\n", Plain(command->get_footer()), "\n.fi\n");
-  return absl::StrCat(
-      page, ".SH EXIT STATUS\n0 done, 1 the work failed (the error says why), 2 wrong usage.\n");
+  return absl::StrCat(page,
+                      ".SH EXIT STATUS\n0 done, 1 the work failed (the error says why), 2 wrong "
+                      "usage, 130 Ctrl-C.\n");
+}
+
+/// The values of an option whose type lists them, as "l2|ip|cosine" or "{0,4,8}".
+std::string ValuesOf(const CLI::Option* option) {
+  const std::string type = option->get_type_name();
+  const std::size_t brace = type.find('{');
+  if (brace == std::string::npos && !absl::StrContains(type, "|")) return "";
+  return absl::StrReplaceAll(type.substr(brace == std::string::npos ? 0 : brace),
+                             {{"{", ""}, {"}", ""}, {",", " "}, {"|", " "}});
 }
 
 /// The words that may follow a command, e.g. "--k --ef-l1 fetch".
@@ -97,8 +104,14 @@ absl::Status WriteManual(CLI::App* command, const std::vector<std::string>& abov
 std::string CompletionCases(CLI::App* command, const std::vector<std::string>& above) {
   std::string cases;
   VisitCommands(command, above, [&](CLI::App* found, const std::vector<std::string>& path) {
-    absl::StrAppend(&cases, "    '", absl::StrJoin(path.begin() + 1, path.end(), " "), "') words='",
-                    WordsAfter(found), "' ;;\n");
+    const std::string name = absl::StrJoin(path.begin() + 1, path.end(), " ");
+    for (const CLI::Option* option : found->get_options()) {
+      const std::string values = ValuesOf(option);
+      if (!values.empty())
+        absl::StrAppend(&cases, "    '", name, ":", option->get_name(false, true), "') words='",
+                        values, "' value=yes ;;\n");
+    }
+    absl::StrAppend(&cases, "    '", name, ":'*) words='", WordsAfter(found), "' ;;\n");
   });
   return cases;
 }

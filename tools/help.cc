@@ -24,23 +24,25 @@ std::size_t Width() {
   return std::clamp<std::size_t>(known ? size.ws_col : 80, 2 * kColumn, 100);
 }
 
+/// Appends the words of `text`, wrapped, to a line that has `used` columns.
+void AppendWrapped(const std::string& text, std::size_t used, std::size_t indent,
+                   std::string* out) {
+  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    if (used > indent && used + 1 + word.size() > Width()) {
+      absl::StrAppend(out, "\n", std::string(indent, ' '));
+      used = indent;
+    }
+    absl::StrAppend(out, used > indent ? " " : "", word);
+    used += word.size() + (used > indent ? 1 : 0);
+  }
+}
+
 /// Two columns, the right one wrapped.
 std::string Row(const std::string& left, const std::string& right) {
   std::string row = absl::StrCat("  ", left);
-  std::size_t used = row.size();
-  const auto new_line = [&] {
-    absl::StrAppend(&row, "\n", std::string(kColumn, ' '));
-    used = kColumn;
-  };
-  if (used + 2 > kColumn) new_line();
-  row.append(kColumn - used, ' ');
-  used = kColumn;
-  for (const absl::string_view word : absl::StrSplit(right, ' ', absl::SkipEmpty())) {
-    if (used > kColumn && used + 1 + word.size() > Width()) new_line();
-    if (used > kColumn) absl::StrAppend(&row, " ");
-    absl::StrAppend(&row, word);
-    used += word.size() + 1;
-  }
+  if (row.size() + 2 > kColumn) absl::StrAppend(&row, "\n", std::string(kColumn, ' '));
+  if (row.size() < kColumn) row.append(kColumn - row.size(), ' ');
+  AppendWrapped(right, kColumn, kColumn, &row);
   return absl::StrCat(row, "\n");
 }
 
@@ -77,7 +79,9 @@ std::string Help::make_subcommand(const CLI::App* command) const {
 
 std::string Help::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   const bool all = mode == CLI::AppFormatMode::All;
-  std::string help = absl::StrCat(make_description(app), make_usage(app, name));
+  std::string help;
+  AppendWrapped(app->get_description(), 0, 0, &help);
+  absl::StrAppend(&help, "\n", make_usage(app, name));
   std::size_t hidden = 0;
   std::vector<std::string> groups = app->get_groups();
   for (const std::string& group : groups) {

@@ -9,10 +9,12 @@ namespace hmann::tools {
 namespace {
 
 std::atomic<bool> interrupted{false};
+std::atomic<int> by{0};
 static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler stores to it");
 
-void OnSignal(int) {
+void OnSignal(int signal) {
   const int saved = errno;
+  by.store(signal);
   interrupted.store(true);
   static constexpr char kNote[] = "\nhmann: stopping; interrupt again to end it at once\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kNote, sizeof kNote - 1);
@@ -33,6 +35,14 @@ const std::atomic<bool>* CancelOnInterrupt() {
       sigaction(signal, &action, nullptr);  // nohup and background jobs ignore SIGINT: let them
   }
   return &interrupted;
+}
+
+int EndAsInterrupted() {
+  if (by != 0) {
+    std::signal(by, SIG_DFL);
+    std::raise(by);
+  }
+  return 1;
 }
 
 }  // namespace hmann::tools

@@ -9,4 +9,8 @@ namespace hmann::tools {
 /// thread. The flag lives as long as the process.
 const std::atomic<bool>* CancelOnInterrupt();
 
+/// Ends the process as the signal that set the flag would have: a shell sees 130 for
+/// Ctrl-C. Returns 1, for main to return, if there was none.
+int EndAsInterrupted();
+
 }  // namespace hmann::tools

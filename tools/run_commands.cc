@@ -20,6 +20,7 @@
 #include "index/base/units.h"
 #include "tools/failed_read.h"
 #include "tools/help.h"
+#include "tools/interrupt.h"
 
 namespace hmann::tools {
 namespace {
@@ -102,15 +103,6 @@ void AcceptUnits(CLI::App& app) {
   for (CLI::App* sub : app.get_subcommands({})) AcceptUnits(*sub);
 }
 
-/// Ends as the signal that stopped the work would have ended it: 130 in a shell for
-/// Ctrl-C.
-int Stopped(const std::string& name) {
-  std::cerr << name << ": stopped\n";
-  std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);
-  return 130;
-}
-
 /// Runs the work of a command. Returns its exit code.
 int Run(const CommandAction& action, const std::string& name) {
   absl::Status status = action();
@@ -118,9 +110,8 @@ int Run(const CommandAction& action, const std::string& name) {
   if (status.ok() && !std::cout.flush().good())
     status = DataLoss("write to stdout: ", std::strerror(errno));
   if (status.ok()) return 0;
-  if (absl::IsCancelled(status)) return Stopped(name);
   std::cerr << name << ": " << std::string(status.message()) << '\n';
-  return 1;
+  return absl::IsCancelled(status) ? EndAsInterrupted() : 1;
 }
 
 int ParseAndRun(std::span<const Command> table, int argc, char** argv) {

@@ -61,7 +61,8 @@ void EvalFlags::AddData(CLI::App& app, bool truth) {
   app.add_option("--queries", job->queries, "query vectors")->required();
   app.add_option("--query-rows", job->query_rows, "use only the first rows of --queries (0: all)")
       ->capture_default_str();
-  tools::AddParsed(app, "--metric", ParseMetric, &job->metric, "l2 (default), ip, cosine");
+  tools::AddParsed(app, "--metric", ParseMetric, &job->metric, "distance (default: l2)")
+      ->type_name("l2|ip|cosine");
   if (!truth) return;
   app.add_option("--groundtruth", benchmark.groundtruth,
                  "exact neighbors of the queries (default: computed once, kept in --out)");

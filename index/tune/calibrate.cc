@@ -190,7 +190,7 @@ class CalibrationOfIndex {
       HMANN_ASSIGN_OR_RETURN(held_out_, HeldOut::Make(path_, options_.threads, options_.cancelled));
     }
     HMANN_ASSIGN_OR_RETURN(const double share, held_out_->Share(params.k, counted.recall));
-    // Of these vectors nearly all are found, so a part of them is as precise.
+    // Nearly all left-in vectors are found, so a quarter of them is as precise.
     const std::uint64_t easy = queries == left_in.queries() ? queries : (queries + 3) / 4;
     HMANN_ASSIGN_OR_RETURN(const double others, OthersThanItself(params, easy, left_in));
     counted.recall += share * std::max(0.0, others - counted.recall);
