@@ -72,7 +72,7 @@ TEST(ParamNames, TheWireHasEveryCounterAndNoOther) {
 
 TEST(ParamNames, HelpOfSearchAndQueryNamesEach) {
   for (const char* command : {"search", "query"}) {
-    const std::string help = Hmann({command, "--help"}).out;
+    const std::string help = Hmann({command, "--help-all"}).out;
     for (const ParamInfo& param : ParamTable()) {
       const std::string option =
           absl::StrCat("--", absl::StrReplaceAll(std::string(param.name), {{"_", "-"}}));

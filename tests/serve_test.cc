@@ -70,7 +70,7 @@ TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "one.jsonl"));
     EXPECT_EQ(ReadFile(*folder_ / "search.jsonl"), ReadFile(*folder_ / "batched.jsonl"));
     const bool without_l0 = searched["mode"] == "upper";
-    EXPECT_GT(searched["recall"].get<double>(), without_l0 ? 0.1 : 0.95) << searched;
+    EXPECT_GT(searched["recall"].get<double>(), without_l0 ? 0.1 : 0.925) << searched;
     for (const auto& [key, value] : searched.items()) {
       if (key == "open_seconds" || key == "first_answer_seconds")
         continue;  // only the server knows it
@@ -421,7 +421,7 @@ TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
   fails(Hmann({"serve", "--index", named, "--queue", "0"}), 2, "--queue");
   fails(Hmann({"serve", "--index", named, "--listen", "unix:x", "--socket-mode", "9"}), 2,
         "rights in octal");
-  fails(Hmann({"serve", "--index", "sample"}), 2, "NAME=PATH");
+  fails(Hmann({"serve", "--index", "=sample"}), 2, "NAME=FILE");
   fails(Hmann({"serve"}), 2, "--index");
   WriteFile(*folder_ / "foreign.hmann", "this is no index");
   fails(Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "foreign.hmann"), "--listen",

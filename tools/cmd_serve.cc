@@ -164,7 +164,7 @@ class Log {
 /// Waits for a signal to stop, or until it is known that no index can be served. Calls
 /// `ready` once when all indexes are loaded or have failed, and at least one is served.
 absl::Status WaitForEnd(server::Server& server, const Signals& signals,
-                        const std::function<absl::Status()>& ready) {
+                        const std::function<void()>& ready) {
   bool known = false;
   while (!signals.Wait(
       known ? std::chrono::nanoseconds(std::chrono::hours(24)) : std::chrono::milliseconds(20),
@@ -173,7 +173,7 @@ absl::Status WaitForEnd(server::Server& server, const Signals& signals,
     const std::optional<absl::Status> loaded = server.Loaded();
     if (!loaded.has_value()) continue;
     HMANN_RETURN_IF_ERROR(*loaded);
-    HMANN_RETURN_IF_ERROR(ready());
+    ready();
     known = true;
   }
   return absl::OkStatus();
@@ -228,14 +228,13 @@ absl::Status Serve(const ServeFlags& flags) {
   const std::string http = server->http_address();
   spdlog::info("loading; {} answers UNAVAILABLE until then", server->address());
   if (!http.empty()) log.Line("metrics on http://" + http + "/metrics");
-  const auto ready = [&]() -> absl::Status {
-    log.Line("listening on " + server->address());
-    if (!flags.json) return absl::OkStatus();
+  if (flags.json) {
     nlohmann::ordered_json json = {{"listening", server->address()}, {"port", server->port()}};
     if (!http.empty()) json["http"] = http;
-    return PrintJson(json);
-  };
-  HMANN_RETURN_IF_ERROR(WaitForEnd(*server, *signals, ready));
+    HMANN_RETURN_IF_ERROR(PrintJson(json));
+  }
+  HMANN_RETURN_IF_ERROR(
+      WaitForEnd(*server, *signals, [&] { log.Line("listening on " + server->address()); }));
   const bool ended = Drain(server, *signals, flags.drain);
   if (ended) server.reset();
   if (log.Close() && ended) return absl::OkStatus();
@@ -333,7 +332,8 @@ CommandAction SetupServe(CLI::App& app) {
                  "least severity of a log line; debug shows each refused handshake")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
-  app.add_flag("--json", flags->json, "print the address as one JSON object on stdout");
+  app.add_flag("--json", flags->json,
+               "print the address as one JSON object on stdout, before indexes are loaded");
   return [flags] { return Serve(*flags); };
 }
 

@@ -129,7 +129,7 @@ absl::StatusOr<std::string> FileToWrite(const std::string& path) {
   if (type == fs::file_type::regular && !fs::equivalent(path, to, error)) found = "has no name";
   if (found == nullptr) return to.string();
   return InvalidArgument(path, " ", found,
-                         ": expected a file name, since another file is renamed to it at the end");
+                         ": expected the name of a file; another is renamed to it at the end");
 }
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
