@@ -68,7 +68,7 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
   }
   if (options.recall.has_value() && found->recall < wanted) {
     return absl::OutOfRangeError(absl::StrFormat(
-        "recall %g cannot be met by what was calibrated: the best is %.4f: run hmann tune --k %d "
+        "recall %g cannot be met by the calibration, at most %.4f: run hmann tune --k %d "
         "--recall %g",
         wanted, found->recall, options.k, wanted));
   }

@@ -421,7 +421,7 @@ TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
   fails(Hmann({"serve", "--index", named, "--queue", "0"}), 2, "--queue");
   fails(Hmann({"serve", "--index", named, "--listen", "unix:x", "--socket-mode", "9"}), 2,
         "rights in octal");
-  fails(Hmann({"serve", "--index", "=sample"}), 2, "NAME=FILE");
+  fails(Hmann({"serve", "--index", "sample="}), 2, "NAME=FILE");
   fails(Hmann({"serve"}), 2, "--index");
   WriteFile(*folder_ / "foreign.hmann", "this is no index");
   fails(Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "foreign.hmann"), "--listen",

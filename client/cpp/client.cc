@@ -9,7 +9,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "client/cpp/credentials.h"
 #include "client/cpp/wire.h"
 #include "grpcpp/channel.h"
@@ -334,7 +333,7 @@ absl::Status Client::WaitReady(const std::string& index, const CallOptions& call
   const bool none = absl::StrContains(last.message(), "failed to connect");
   return absl::DeadlineExceededError(
       absl::StrCat("index '", index, "' is not ready: ", none ? "no server answers there: " : "",
-                   absl::StripPrefix(last.message(), "failed to connect to all addresses; ")));
+                   none ? last.message().substr(last.message().rfind(": ") + 2) : last.message()));
 }
 
 }  // namespace hmann::client

@@ -95,7 +95,7 @@ TEST(VectorFile, NamesWhatIsMalformed) {
   ExpectRefused(folder.Write("empty.u8bin", ""), {"0 bytes found", "header of 8"});
   ExpectRefused(folder.Write("header.u8bin", "abcdefg"), {"7 bytes found"});
   ExpectRefused(folder.Write("short.fbin", Bytes(u32{2}, u32{2}, 1.0f)),
-                {"12 bytes found", "24 expected", "n = 2, dim = 2"});
+                {"12 bytes found", "24 expected", "its content is .u8bin"});
   ExpectRefused(folder.Write("long.fbin", Bytes(u32{1}, u32{1}, 1.0f, 2.0f)),
                 {"16 bytes found", "12 expected"});
   ExpectRefused(folder.Write("none.fbin", Bytes(u32{0}, u32{4})), {"0 vectors", "offset 0"});

@@ -93,8 +93,8 @@ absl::StatusOr<BoundedMemory> DivideMemory(const BuildShape& shape, std::uint64_
   if (memory < least) {
     return ResourceExhausted(
         "build-memory: ", FormatSize(memory), " are too little for ", shape.n, " vectors",
-        workers > 0 ? absl::StrCat(" and ", workers, " workers") : "",
-        ": the smallest that works is about ", FormatSize(least), " (", least, " bytes)");
+        workers > 0 ? absl::StrCat(" and ", workers, " workers") : "", ", expected at least about ",
+        FormatSize(least), " (", least, " bytes)");
   }
   BoundedMemory rooms{memory - FixedBottomBytes(shape.n), memory - FixedAboveBytes(shape),
                       memory - FixedWriteBytes(shape)};
