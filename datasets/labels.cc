@@ -19,7 +19,7 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, s
   if (suffix != ".ivecs" && suffix != ".ibin") {
     if (file.bytes().size() % 8 != 0 || file.bytes().size() / 8 != n) {
       return InvalidArgument(path, ": ", file.bytes().size(), " bytes found, ", n,
-                             " labels of 8 bytes expected");
+                             " labels of 8 bytes expected (or .npy, .ibin, .ivecs)");
     }
     labels.resize(n);
     if (n > 0) std::memcpy(labels.data(), file.bytes().data(), 8 * n);

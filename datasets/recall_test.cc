@@ -133,7 +133,7 @@ TEST(Recall, ChecksThatTheTruthIsEnough) {
   EXPECT_EQ(CheckTruthCovers(Tied(), 2, 5).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CheckTruthCovers(Tied(), 1, 0).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(CheckTruthCovers(Tied(), 1, 6).message()),
-              testing::HasSubstr("holds 5 neighbors of 1 queries; 6 neighbors"));
+              testing::HasSubstr("holds 5 neighbors of a query, k is 6"));
 }
 
 TEST(Recall, MeansOfTenthsReachTheTargetThatTheyAre) {

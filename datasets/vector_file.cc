@@ -148,7 +148,8 @@ absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype,
   if (dim == this->dim() && Encodes(dtype_, dtype)) return absl::OkStatus();
   return InvalidArgument(path_, ": expected vectors of ", dim, " x ", std::string(Name(dtype)),
                          " as in ", as_in, ", found ", this->dim(), " x ",
-                         std::string(Name(dtype_)));
+                         std::string(Name(dtype_)),
+                         dim == this->dim() ? " (`hmann data convert`)" : "");
 }
 
 absl::Status VectorFile::FitQueries(std::uint32_t dim, DType dtype, const std::string& as_in) {

@@ -100,7 +100,7 @@ TEST_F(ServeTest, QueryNamesWhatIsWrong) {
   fails(query({"--server", server.address(), "--index", "glove"}), "glove");
   fails(query({"--server", server.address(), "--index", "sample", "--k", "10001"}), "options.k");
   fails(query({"--server", "127.0.0.1:1", "--index", "sample", "--deadline", "300ms"}),
-        "not ready");
+        "no server answers at 127.0.0.1:1");
   const std::string other = *folder_ / "other.u8bin";
   WriteFile(other, std::string("\x01\0\0\0\x03\0\0\0abc", 11));
   fails(Hmann({"query", "--server", server.address(), "--index", "sample", "--queries", other}),
@@ -358,7 +358,7 @@ TEST_F(ServeTest, TestEquipmentIsNoPartOfTheProgram) {
   const Outcome refused =
       Hmann({"search", Index(), "--queries", kQueries, "--slow", "fail:every=50+nvme"});
   EXPECT_NE(refused.exit_code, 0);
-  EXPECT_THAT(refused.err, HasSubstr("this build has dram, numa:N, mapped"));
+  EXPECT_THAT(refused.err, HasSubstr("expected dram, numa:N, mapped"));
 }
 
 TEST_F(ServeTest, IdleConnectionsBeyondTheLimitSilenceNobody) {

@@ -104,8 +104,13 @@ class Cancellation::Attachment {
 
 class Client::Impl {
  public:
-  Impl(const std::shared_ptr<grpc::Channel>& channel, std::string authorization)
-      : stub_(v1::Search::NewStub(channel)), authorization_(std::move(authorization)) {}
+  Impl(const std::string& address, const std::shared_ptr<grpc::Channel>& channel,
+       std::string authorization)
+      : address_(address),
+        stub_(v1::Search::NewStub(channel)),
+        authorization_(std::move(authorization)) {}
+
+  const std::string& address() const { return address_; }
 
   /// Makes one unary call, `(stub->*method)(context, request, response)`, with its
   /// deadline and cancellation.
@@ -133,6 +138,7 @@ class Client::Impl {
     if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
   }
 
+  const std::string address_;
   const std::unique_ptr<v1::Search::Stub> stub_;
   const std::string authorization_;
 };
@@ -143,8 +149,9 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 absl::StatusOr<Client> Client::Connect(const std::string& address, const ConnectOptions& options) {
-  if (const std::size_t colon = address.rfind(':');
-      colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
+  if (const std::size_t colon = address.rfind(':'); colon == std::string::npos || colon == 0 ||
+                                                    colon + 1 == address.size() ||
+                                                    absl::StartsWith(address, "http")) {
     return InvalidArgument("server: expected HOST:PORT or unix:PATH, found '", address, "'");
   }
   HMANN_ASSIGN_OR_RETURN(Credentials credentials, MakeCredentials(address, options));
@@ -159,9 +166,9 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (options.retry) arguments.SetServiceConfigJSON(kRetryPolicy);
-  return Client(
-      std::make_unique<Impl>(grpc::CreateCustomChannel(address, credentials.channel, arguments),
-                             std::move(credentials.authorization)));
+  return Client(std::make_unique<Impl>(
+      address, grpc::CreateCustomChannel(address, credentials.channel, arguments),
+      std::move(credentials.authorization)));
 }
 
 absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query,
@@ -330,10 +337,12 @@ absl::Status Client::WaitReady(const std::string& index, const CallOptions& call
     std::this_thread::sleep_for(std::min<Clock::duration>(
         pause, std::max(deadline - Clock::now(), Clock::duration::zero())));
   }
-  const bool none = absl::StrContains(last.message(), "failed to connect");
+  if (absl::StrContains(last.message(), "failed to connect")) {
+    return absl::DeadlineExceededError(absl::StrCat("no server answers at ", impl_->address(),
+                                                    " (does `hmann serve` run there?)"));
+  }
   return absl::DeadlineExceededError(
-      absl::StrCat("index '", index, "' is not ready: ", none ? "no server answers there: " : "",
-                   none ? last.message().substr(last.message().rfind(": ") + 2) : last.message()));
+      absl::StrCat("index '", index, "' is not ready: ", last.message()));
 }
 
 }  // namespace hmann::client

@@ -25,7 +25,11 @@ bool IsThisMachine(const std::string& address) {
 
 absl::StatusOr<std::string> ReadIfNamed(const std::string& path) {
   if (path.empty()) return std::string();
-  return ReadTextFile(path, kMostFile);
+  HMANN_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path, kMostFile));
+  // gRPC logs its reason and says nothing.
+  if (!absl::StrContains(text, "-----BEGIN "))
+    return InvalidArgument(path, ": expected PEM, a text with -----BEGIN");
+  return text;
 }
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {

@@ -34,10 +34,8 @@ std::uint64_t ChunkedChecksum::Digest() {
 absl::Status CompareChecksum(const CheckedBytes& what, std::uint64_t expected,
                              std::uint64_t found) {
   if (found == expected) return absl::OkStatus();
-  return DataLoss(what.path, ": offset ", what.offset, ": section ", what.section, " (", what.bytes,
-                  " bytes): expected checksum ", absl::Hex(expected, absl::kZeroPad16), "; found ",
-                  absl::Hex(found, absl::kZeroPad16),
-                  ": the bytes are damaged; copy the file anew or build it again");
+  return DataLoss(what.path, ": damaged at offset ", what.offset, " (section ", what.section, ", ",
+                  what.bytes, " bytes): copy the file anew or build it again");
 }
 
 }  // namespace hmann

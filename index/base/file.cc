@@ -128,8 +128,7 @@ absl::StatusOr<std::string> FileToWrite(const std::string& path) {
   // Links in /proc lead to files that may have no name.
   if (type == fs::file_type::regular && !fs::equivalent(path, to, error)) found = "has no name";
   if (found == nullptr) return to.string();
-  return InvalidArgument(path, " ", found,
-                         ": expected the name of a file; another is renamed to it at the end");
+  return InvalidArgument(path, " ", found, ": expected the name of a file");
 }
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
@@ -153,6 +152,8 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   file.temporary_ = absl::StrCat(file.path_, ".tmp.", ::getpid());
   ::unlink(file.temporary_.c_str());  // of a process that died, or a link put there
   file.fd_ = ::open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file.fd_ < 0 && errno == ENOENT)
+    return NotFound("create ", file.path_, ": its folder does not exist: make it first");
   if (file.fd_ < 0) return ErrnoError(errno, "create", file.path_);
   return file;
 }

@@ -187,7 +187,8 @@ TEST(BoundedBuild, RefusesWhatCannotWork) {
   };
   BuildOptions options = sample.options;
   options.memory = 10_MiB;
-  EXPECT_THAT(refusal(options), AllOf(HasSubstr("3000 vectors"), HasSubstr("smallest that works")));
+  EXPECT_THAT(refusal(options),
+              AllOf(HasSubstr("3000 vectors"), HasSubstr("expected at least about")));
   options = sample.options;
   options.work.clear();
   EXPECT_THAT(refusal(options), HasSubstr("--work"));

@@ -78,11 +78,8 @@ absl::Status Corrupt(const std::string& path, const Parts&... parts) {
 absl::Status CheckMagic(const std::string& path, std::span<const std::byte> bytes) {
   const std::size_t shown = std::min(bytes.size(), sizeof(kMagic));
   if (shown > 0 && std::memcmp(bytes.data(), kMagic, shown) == 0) return absl::OkStatus();
-  const absl::string_view found(reinterpret_cast<const char*>(bytes.data()), shown);
-  return InvalidArgument(
-      path, ": not an hmann index: offset 0: expected \"",
-      absl::CHexEscape(absl::string_view(kMagic, sizeof(kMagic))), "\"; found ",
-      shown == 0 ? "an empty file" : absl::StrCat("\"", absl::CHexEscape(found), "\""));
+  return InvalidArgument(path, ": not an hmann index, which `hmann build` makes",
+                         shown == 0 ? " (an empty file)" : "");
 }
 
 /// Checks what can be checked before the version is known, and the version.
@@ -105,9 +102,9 @@ absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw,
   if (raw.header_bytes != kHeaderBytes)
     return Corrupt(path, "offset 20: expected ", kHeaderBytes, " bytes; found ", raw.header_bytes);
   if (raw.file_bytes != file_bytes) {
-    return Corrupt(path, "offset 40: expected a file of ", raw.file_bytes, " bytes; found ",
-                   file_bytes,
-                   file_bytes < raw.file_bytes ? " (truncated)" : " (something was appended)");
+    return DataLoss(path, file_bytes < raw.file_bytes ? ": truncated: " : ": grown: ", file_bytes,
+                    " bytes found, ", raw.file_bytes,
+                    " expected: copy the file anew or build it again");
   }
   return absl::OkStatus();
 }

@@ -35,8 +35,7 @@ absl::StatusOr<std::unique_ptr<Tier>> MakeTier(std::string_view spec) {
   }
   return InvalidArgument(
       "tier '", absl::string_view(spec.data(), spec.size()),
-      "': this build has dram, numa:N, mapped, mapped:PATH, dax:PATH, nvme, nvme:PATH "
-      "and emulated:SETTINGS");
+      "': expected dram, numa:N, mapped[:PATH], dax:PATH, nvme[:PATH] or emulated:SETTINGS");
 }
 
 }  // namespace hmann

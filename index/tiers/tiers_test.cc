@@ -159,7 +159,7 @@ TEST(MakeTier, NamesWhatThereIs) {
     const absl::Status status = MakeTier(wrong).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << wrong;
     for (const char* name :
-         {"dram", "numa:N", "mapped, mapped:PATH", "dax:PATH", "nvme, nvme:PATH", "emulated:"}) {
+         {"dram", "numa:N", "mapped[:PATH]", "dax:PATH", "nvme[:PATH]", "emulated:"}) {
       EXPECT_THAT(std::string(status.message()), HasSubstr(name)) << wrong;
     }
   }

@@ -262,8 +262,7 @@ class MemoryRule {
     while (least + ReservedFastBytes(smallest, request_.threads) > smallest)
       smallest = least + ReservedFastBytes(smallest, request_.threads);
     return ResourceExhausted("--fast-memory ", request_.fast_bytes, " is too small: at least ",
-                             smallest, " (", FormatSize(smallest), ") are needed with ",
-                             request_.threads, " search threads");
+                             smallest, " are needed with ", request_.threads, " search threads");
   }
 
   const PlanRequest& request_;

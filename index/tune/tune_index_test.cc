@@ -139,8 +139,7 @@ TEST_F(TuneIndexTest, NamesWhatItCannotLearnFrom) {
   ASSERT_TRUE(WriteGroundTruth(options_.groundtruth,
                                {.n = 1, .k = 3, .ids = {1, 2, 3}, .distances = {1, 2, 3}})
                   .ok());
-  EXPECT_THAT(Run().status().message(),
-              HasSubstr("short.gt: the ground truth holds 3 neighbors of 1 queries"));
+  EXPECT_THAT(Run().status().message(), HasSubstr("short.gt: the ground truth "));
 
   options_.queries = options_.groundtruth = "";
   options_.k = {1501};
