@@ -115,7 +115,7 @@ void ShowEveryday(CLI::App& app, const std::string& everyday) {
   for (CLI::App* sub : app.get_subcommands({})) ShowEveryday(*sub, everyday);
 }
 
-OptionGroup::~OptionGroup() {
+OptionGroup::~OptionGroup() {  // NOLINT(bugprone-exception-escape)
   const std::vector<CLI::Option*> options = app_.get_options({});
   for (std::size_t i = first_; i < options.size(); ++i) options[i]->group(name_);
 }

@@ -32,7 +32,7 @@ class OptionGroup {
  public:
   OptionGroup(CLI::App& app, const char* name)
       : app_(app), name_(name), first_(app.get_options({}).size()) {}
-  ~OptionGroup();
+  ~OptionGroup();  // NOLINT(bugprone-exception-escape): names are short
   OptionGroup(const OptionGroup&) = delete;
   OptionGroup& operator=(const OptionGroup&) = delete;
 
