@@ -143,7 +143,7 @@ std::string Describe(const absl::StatusOr<Calibration>& calibration) {
   }
   std::string lines = absl::StrFormat(
       "  default parameters, by queries %s: recall@k expected%s\n", calibration->origin,
-      calibration->origin == kLeftOutInTurn ? " (how much easier others are to find is a guess)"
+      calibration->origin == kLeftOutInTurn ? " (how much easier others are to find: of a sample)"
                                             : "");
   for (const Calibration::Curve& curve : calibration->curves) {
     const Calibration::Found found = Expected(*calibration, curve);
