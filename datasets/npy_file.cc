@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -46,7 +45,7 @@ absl::StatusOr<Array> ParseHeader(const std::string& path, std::span<const std::
       R"(\{'descr': '([<>|=])([a-zA-Z])(\d+)', 'fortran_order': (True|False), )"
       R"('shape': \((\d+), ?(\d+)?,?\),? ?\}\s*)");
   std::smatch found;
-  const std::string text = head.substr(begin, std::max(array.offset, begin + 0ul) - begin);
+  const std::string text = head.substr(begin, std::max<std::uint64_t>(array.offset, begin) - begin);
   if (array.offset > head.size() || !std::regex_match(text, found, kDictionary)) {
     return InvalidArgument(path, ": expected an array of shape (n, dim) of numbers, found ",
                            text.substr(0, text.find_last_not_of(" \n") + 1));
@@ -114,8 +113,9 @@ absl::StatusOr<FileVectors> ReadNpyVectors(const std::string& path, std::uint64_
       std::byte item[16];
       Load(array, from + at * array.item_bytes, item);
       if (size != array.item_bytes) {
-        const auto narrowed = static_cast<float>(
-            std::bit_cast<double>(*reinterpret_cast<const std::array<std::byte, 8>*>(item)));
+        double wide;
+        std::memcpy(&wide, item, sizeof(wide));
+        const auto narrowed = static_cast<float>(wide);
         std::memcpy(item, &narrowed, sizeof(narrowed));
       }
       std::copy_n(item, size, to);

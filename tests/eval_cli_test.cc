@@ -70,14 +70,18 @@ TEST(Eval, ErrorsAndExitCodesAreThoseOfHmann) {
   EXPECT_THAT(failed.err, AllOf(StartsWith("hmann eval sweep: "), HasSubstr("absent.fbin")));
 }
 
-/// A name may be a placement and contain "="; it ends where the JSON begins.
-TEST(Eval, ASettingOfAnyPlacementCanBeNamed) {
-  const TestFolder folder("eval_names");
-  const std::string index = folder / "s.hmann";
+void BuildSample(const std::string& index) {
   ASSERT_EQ(
       Hmann({"build", "--base", "datasets/sample/base.u8bin", "--out", index, "--no-calibrate"})
           .exit_code,
       0);
+}
+
+/// A name may be a placement and contain "="; it ends where the JSON begins.
+TEST(Eval, ASettingOfAnyPlacementCanBeNamed) {
+  const TestFolder folder("eval_names");
+  const std::string index = folder / "s.hmann";
+  ASSERT_NO_FATAL_FAILURE(BuildSample(index));
   std::vector<std::string> command = {"eval",          "sweep",
                                       "--index",       index,
                                       "--slow",        "emulated:lat=300ns",
@@ -117,10 +121,7 @@ TEST(Eval, ASettingOfAnyPlacementCanBeNamed) {
 TEST(Eval, ReportsAreDrawnAgainFromTheirFiles) {
   const TestFolder folder("eval_report");
   const std::string index = folder / "s.hmann";
-  ASSERT_EQ(
-      Hmann({"build", "--base", "datasets/sample/base.u8bin", "--out", index, "--no-calibrate"})
-          .exit_code,
-      0);
+  ASSERT_NO_FATAL_FAILURE(BuildSample(index));
   std::vector<std::string> files;
   for (const std::string ef : {"40", "80"}) {
     const std::string out = folder / ef;

@@ -149,9 +149,9 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 absl::StatusOr<Client> Client::Connect(const std::string& address, const ConnectOptions& options) {
-  if (const std::size_t colon = address.rfind(':'); colon == std::string::npos || colon == 0 ||
-                                                    colon + 1 == address.size() ||
-                                                    absl::StartsWith(address, "http")) {
+  if (const std::size_t colon = address.rfind(':');
+      colon == std::string::npos || colon == 0 || colon + 1 == address.size() ||
+      absl::StartsWith(address, "http://") || absl::StartsWith(address, "https://")) {
     return InvalidArgument("server: expected HOST:PORT or unix:PATH, found '", address, "'");
   }
   HMANN_ASSIGN_OR_RETURN(Credentials credentials, MakeCredentials(address, options));

@@ -93,9 +93,8 @@ TEST(HalfBuild, NamesWhatHalvesDoNotHold) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     return std::string(status.message());
   };
-  EXPECT_THAT(refusal(DType::kU8),
-              AllOf(HasSubstr("dtype: u8 asked for"),
-                    HasSubstr("holds f32, expected this or f16")));
+  EXPECT_THAT(refusal(DType::kU8), AllOf(HasSubstr("dtype: u8 asked for"),
+                                         HasSubstr("holds f32, expected this or f16")));
   std::vector<float> rows(5000 * 2, 0.5f);
   rows[4444 * 2 + 1] = -70000;
   options.base = folder / "large.fbin";

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/check.h"
 #include "index/base/checksum.h"

@@ -19,6 +19,7 @@
 namespace hmann {
 namespace {
 
+/// Guesses: more are more precise, and take longer than the rest of a small build.
 constexpr std::uint64_t kSampled = 8000, kHeldOut = 2000, kMostSampleBytes = 64_MiB;
 constexpr std::uint64_t kSampleSeed = 0x5eed;
 

@@ -51,7 +51,7 @@ def channel_options(retry: bool) -> List[Tuple[str, Any]]:
 def check_address(address: str) -> str:
     """Accepts HOST:PORT or unix:PATH; anything else is an InvalidArgumentError."""
     host, colon, port = str(address).rpartition(":")
-    if not (colon and host and port) or host.startswith(("http:", "https:")):
+    if not (colon and host and port) or host.startswith(("http://", "https://")):
         raise errors.InvalidArgumentError(
             f"server: expected HOST:PORT or unix:PATH, found '{address}'"
         )
