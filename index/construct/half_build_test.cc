@@ -70,7 +70,7 @@ TEST(HalfBuild, TakesAnyNormUnderCosine) {
   const SampleFolder folder;
   BuildOptions options = SmallBuild(folder, DType::kF32, Metric::kCosine, 600, 8);
   const VectorFile base = *VectorFile::Open(options.base);
-  std::vector<float> mixed(600 * 8);
+  std::vector<float> mixed(600UL * 8);
   for (std::size_t i = 0; i < 600; ++i) {
     ReadComponents(DType::kF32, base.Row(i), 8, &mixed[i * 8]);
     for (std::size_t c = 0; c < 8; ++c) mixed[i * 8 + c] *= i % 2 == 0 ? 1e-20f : 1e20f;
@@ -95,7 +95,7 @@ TEST(HalfBuild, NamesWhatHalvesDoNotHold) {
   };
   EXPECT_THAT(refusal(DType::kU8), AllOf(HasSubstr("dtype: u8 asked for"),
                                          HasSubstr("holds f32, expected this or f16")));
-  std::vector<float> rows(5000 * 2, 0.5f);
+  std::vector<float> rows(5000UL * 2, 0.5f);
   rows[4444 * 2 + 1] = -70000;
   options.base = folder / "large.fbin";
   WriteRows(options.base, 2, rows);
@@ -114,7 +114,7 @@ TEST(HalfBuild, NamesWhatHalvesDoNotHold) {
 /// lost.
 TEST(HalfBuild, LiftsNormsOfAnySize) {
   const SampleFolder folder;
-  std::vector<float> rows(300 * 8);
+  std::vector<float> rows(300UL * 8);
   for (std::size_t i = 0; i < rows.size(); ++i)
     rows[i] = (i / 8) % 3 == 0 ? 60000.0f - static_cast<float>(i % 97) * 256
                                : static_cast<float>(i % 31) - 15;
