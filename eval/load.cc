@@ -75,7 +75,6 @@ class Sender {
   absl::Status Send(std::uint64_t i, std::chrono::nanoseconds deadline) {
     client::Client& client = clients_[i % clients_.size()];
     const client::CallOptions call{.deadline = deadline};
-    if (options_.empty) return client.List(call).status();
     std::vector<std::byte> rows(options_.batch * queries_.row_bytes());
     for (std::uint64_t j = 0; j < options_.batch; ++j) {
       const auto* row =
@@ -183,9 +182,7 @@ absl::StatusOr<Json> RunOnce(const VectorFile& queries, const LoadOptions& load,
                  {"place",
                   {{"server", load.server},
                    {"connections", load.connections},
-                   {"call", load.empty    ? "empty"
-                            : load.stream ? "stream"
-                                          : "search"}}},
+                   {"call", load.stream ? "stream" : "search"}}},
                  {"setting", setting},
                  {"round", round}};
     line.update(figures);
@@ -203,7 +200,7 @@ absl::StatusOr<Json> OfferLoad(const VectorFile& queries, const LoadOptions& opt
   if (!(rate > 0 && rate * std::chrono::duration<double>(options.time).count() <= kMostRequests) ||
       options.batch == 0 || options.connections < 1 ||
       options.deadline <= std::chrono::nanoseconds::zero() ||
-      (options.stream && (options.batch > 1 || options.empty))) {
+      (options.stream && options.batch > 1)) {
     return InvalidArgument(
         "load: expected rate, batch, connections and deadline above 0, at most 100 million "
         "requests, and streams of single searches");

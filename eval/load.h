@@ -24,7 +24,6 @@ struct LoadOptions {
   std::uint32_t k = 10;              ///< neighbors per query
   std::uint32_t batch = 1;           ///< per request; 1: Search; more: SearchBatch
   bool stream = false;               ///< SearchStream, one per connection
-  bool empty = false;                ///< List calls, to measure a call alone
   std::chrono::nanoseconds time = std::chrono::seconds(10);     ///< period in which requests arrive
   std::chrono::nanoseconds deadline = std::chrono::seconds(1);  ///< of each, from its arrival
   int connections = 8;

@@ -62,16 +62,6 @@ TEST(LoadTest, EveryRequestEndsAndIsTimed) {
   }
 }
 
-TEST(LoadTest, CallsThatSearchNothing) {
-  const Served served(LoopbackOptions({{"sift", SampleIndex()}}));
-  LoadOptions options = To(served);
-  options.empty = true;
-  const auto figures =
-      OfferLoad(Queries(), options, {.k = 1u << 30}, kRate);  // no search may request this k
-  ASSERT_TRUE(figures.ok()) << figures.status();
-  EXPECT_EQ((*figures)["answered"], (*figures)["offered"]);
-}
-
 /// Searches that take one thread long: some end late, and all are counted.
 void ExpectSomeLate(bool stream, std::uint32_t batch, double rate) {
   server::ServerOptions slow = LoopbackOptions({{"sift", SampleIndex()}});
@@ -136,7 +126,7 @@ TEST(LoadTest, WhatCannotBeIsNamed) {
   const auto same = [](LoadOptions&) {};
   using Code = absl::StatusCode;
   EXPECT_EQ(code(same, {}, 0), Code::kInvalidArgument);
-  EXPECT_EQ(code([](LoadOptions& o) { o.stream = o.empty = true; }), Code::kInvalidArgument);
+  EXPECT_EQ(code([](LoadOptions& o) { o.stream = true, o.batch = 2; }), Code::kInvalidArgument);
   EXPECT_EQ(code(same, {}, 1e12), Code::kInvalidArgument);
   EXPECT_EQ(code([](LoadOptions& o) { o.batch = 0; }), Code::kInvalidArgument);
   EXPECT_EQ(code([](LoadOptions& o) { o.deadline = 0s; }), Code::kInvalidArgument);

@@ -63,13 +63,14 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
   if (options.recall.has_value() && !found.has_value()) {
     const std::string sq =
         context.scalar_bits > 0 ? absl::StrCat(" --sq ", context.scalar_bits) : "";
-    return FailedPrecondition("recall: searches of this kind were not calibrated: run hmann tune",
-                              " --k ", options.k, sq);
+    return FailedPrecondition(
+        "recall: searches of this kind were not calibrated: run hmann tune INDEX", " --k ",
+        options.k, sq);
   }
   if (options.recall.has_value() && found->recall < wanted) {
     return absl::OutOfRangeError(absl::StrFormat(
-        "recall %g cannot be met by the calibration, at most %.4f: run hmann tune --k %d "
-        "--recall %g",
+        "recall %g cannot be met by the calibration, at most %.4f: run hmann tune INDEX "
+        "--queries Q --k %d --recall %g",
         wanted, found->recall, options.k, wanted));
   }
   return resolved;

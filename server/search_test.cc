@@ -219,6 +219,7 @@ TEST_F(SearchTest, AnUnknownIndexIsNotFound) {
       client().Search("glove", client::Vectors::Raw(SampleQueries(0, 1)), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("[index glove]"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it has: sift"));
   EXPECT_TRUE(HasDetail(status, "google.rpc.ResourceInfo"));
   EXPECT_EQ(client().Describe("glove").status().code(), absl::StatusCode::kNotFound);
   const absl::Status of_long = client().Describe(std::string(3000, 'x')).status();

@@ -68,7 +68,8 @@ void PrintBuild(const BuildReport& report, const std::string& out) {
   if (report.promoted_by_norm)
     std::cout << "  promoted are the vectors of the largest norm: most answers are among them\n";
   PrintPhases(report.phases);
-  std::cout << absl::StrFormat("  threads %d, peak memory %s\n", report.threads,
+  std::cout << absl::StrFormat("  threads %d, peak memory %s, %s with mapped files\n",
+                               report.threads, FormatSize(report.peak_anonymous_bytes),
                                FormatSize(report.peak_rss_bytes))
             << absl::StrFormat("  degree in L0 (in or out): mean %.1f, p99 %d, max %d\n",
                                report.degree_mean, report.degree_p99, report.degree_max)
@@ -84,13 +85,14 @@ void PrintBuild(const BuildReport& report, const std::string& out) {
 void PrintTime(const BuildForecast& forecast) {
   if (forecast.measured_rows == 0) return;
   std::cout << absl::StrFormat(
-      "  time    about %s on %d threads, %s of CPU: %d rows took %s here, and time grew with the "
-      "power %.2f of the rows up to there (1 to 1.3 is believed, a guess)%s\n",
-      FormatDuration(forecast.cpu_seconds / forecast.threads), forecast.threads,
-      FormatDuration(forecast.cpu_seconds), forecast.measured_rows,
-      FormatDuration(forecast.measured_seconds), forecast.growth,
-      forecast.estimate.bounded.has_value() ? "; 1.4 times that within bounded memory is a guess"
-                                            : "");
+      "  time    about %s on %d threads (%s of CPU), then a minute or more to calibrate\n"
+      "          %d rows took %s here; time grows with power %.2f of the rows (1.1 to 1.3 is a "
+      "guess)\n%s",
+      FormatDuration(forecast.seconds), forecast.threads, FormatDuration(forecast.cpu_seconds),
+      forecast.measured_rows, FormatDuration(forecast.measured_seconds), forecast.growth,
+      forecast.estimate.bounded.has_value()
+          ? "          1.4 times that within bounded memory is a guess\n"
+          : "");
 }
 
 void PrintForecast(const BuildOptions& build, const BuildForecast& forecast) {

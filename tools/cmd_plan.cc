@@ -17,7 +17,7 @@ namespace {
 
 struct PlanFlags {
   PlanInput input;
-  bool explain = false, json = false;
+  bool json = false;
 };
 
 std::string CommandFor(const BuildOptions& wish) {
@@ -92,13 +92,8 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
 
 absl::Status Plan(const PlanFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const PlanReport report, ReportPlan(flags.input));
-  if (flags.json) {
-    nlohmann::ordered_json json = ToJson(report);
-    if (flags.explain) json["explain"] = report.plan.rule;
-    return PrintJson(json);
-  }
+  if (flags.json) return PrintJson(ToJson(report));
   PrintPlan(flags.input, report);
-  if (!flags.explain) return absl::OkStatus();
   std::cout << "why:\n";
   for (std::size_t i = 0; i < report.plan.rule.size(); ++i)
     std::cout << "  " << i + 1 << ". " << report.plan.rule[i] << '\n';
@@ -129,7 +124,6 @@ CommandAction SetupPlan(CLI::App& app) {
                  "concurrent search threads, whose scratch is in fast memory (0: one per core)")
       ->check(CLI::Range(0, 1024));
   AddStructureFlags(app, build);
-  app.add_flag("--explain", flags->explain, "show the three lines of the rule, with their numbers");
   app.add_flag("--json", flags->json, "print the plan as one JSON object on stdout");
   return [flags] { return Plan(*flags); };
 }

@@ -21,8 +21,8 @@ constexpr Command kCommands[] = {
     {"profile", "Measure this machine's memory: latency, lines in flight, bandwidth",
      "hmann profile --out build/device.json", SetupProfile},
     {"plan", "Plan what to keep in a given fast memory, and what building it takes",
-     "hmann plan --rows 1000000000 --dim 128 --dtype u8 --fast-memory 96GiB --explain", SetupPlan,
-     "--base --rows --dim --dtype --fast-memory --slow --explain --json"},
+     "hmann plan --rows 1000000000 --dim 128 --dtype u8 --fast-memory 96GiB", SetupPlan,
+     "--base --rows --dim --dtype --fast-memory --slow --json"},
     {"tune",
      "Find the parameters that reach a recall or latency, by model and measurement; store them "
      "next to the index",

@@ -61,8 +61,6 @@ EvalCommand SetupEvalLoad(CLI::App& eval) {
       ->capture_default_str();
   app->add_flag("--stream", load->stream, "use one SearchStream per connection instead of calls")
       ->excludes("--batch");
-  app->add_flag("--empty", load->empty,
-                "send calls that search nothing, to measure the cost of a call alone");
   app->add_option("--connections", load->connections, "connections that requests use in turn")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -71,7 +71,7 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   return labels +
          std::max(
              {hashes, joining, ranking, n1 > 0 ? cells : 0, n1 > 0 ? joining_l1 : 0, writing}) +
-         64_MiB;
+         16_MiB;
 }
 
 absl::Status CheckBuildBytes(const BuildShape& shape) {

@@ -88,13 +88,13 @@ BuildShape Made(const BuildOptions& options) {
 }
 
 /// The formula assumes that every vector has a copy, which costs 28 bytes each. It also
-/// allows 64 MiB for scratch. Two threads and the last huge page of each array need less
+/// allows 16 MiB for scratch. Two threads and the last huge page of each array need less
 /// than 8 of these, which is half of one copy of the links.
 void ExpectPeak(const BuildOptions& options, const BuildShape& shape) {
   Peak peak;
   EXPECT_EQ(MustBuild(options).duplicates, 0u);
   const std::uint64_t taken = peak.Bytes(),
-                      arrays = BuildBytes(shape) - 64_MiB - std::uint64_t{28} * kNodes;
+                      arrays = BuildBytes(shape) - 16_MiB - std::uint64_t{28} * kNodes;
   EXPECT_LE(taken, arrays + 8_MiB);
   EXPECT_GE(taken, arrays / 10 * 9);
 }

@@ -262,7 +262,8 @@ absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedEntryKey& placement, 
         entries, "; ",
         [](std::string* out, const TunedEntry& one) { *out += Describe(one.placement, one.k); });
     return NotFound("not tuned for ", Describe(placement, k),
-                    entries.empty() ? "" : "; tuned: ", tuned, ": run hmann tune for it");
+                    entries.empty() ? "" : "; tuned: ", tuned, ": run hmann tune INDEX --k ", k,
+                    " with these tiers");
   }
   std::vector<Offer> offers;
   offers.reserve(entry->settings.size());

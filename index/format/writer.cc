@@ -206,7 +206,8 @@ absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContent
   HMANN_RETURN_IF_ERROR(CheckCodes(contents));
   header.sections = PlanSections(header);
 
-  std::uint64_t steps = header.layers.n1();  // fast_rows
+  const NodeId n1 = header.layers.n1();
+  std::uint64_t steps = n1 + (header.codes.bits > 0 ? header.layers.n() - n1 : 0);
   for (const NodeId nodes : header.layers.nodes) steps += nodes;
   progress.Start("write", steps, "records");
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));

@@ -186,6 +186,7 @@ Json ToJson(const BuildForecast& forecast) {
   json["n"] = forecast.shape.n;
   json["promoted"] = forecast.structure.n1;
   json["threads"] = forecast.threads;
+  json["seconds"] = forecast.seconds;
   json["cpu_seconds"] = forecast.cpu_seconds;
   json["measured"] = {{"rows", forecast.measured_rows},
                       {"seconds", forecast.measured_seconds},
@@ -216,6 +217,7 @@ Json ToJson(const PlanReport& report) {
           {"structures", structures},
           {"fast_bytes", plan.fast_bytes},
           {"file_bytes", plan.file_bytes},
+          {"explain", plan.rule},
           {"build", ToJson(build)}};
 }
 

@@ -24,7 +24,7 @@ absl::StatusOr<std::string> ChooseStructure(BuildCall* call) {
     absl::StrAppend(&line, ", and a cache (--cache static --cache-size ",
                     placement.cache_bytes >> 10, "KiB)");
   call->plan.fast_memory_bytes = 0;  // the plan is chosen
-  return line + "; `hmann plan --explain` says why\n";
+  return line + "; `hmann plan` says why\n";
 }
 
 absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress) {

@@ -310,7 +310,7 @@ TEST_F(CalibrateTest, ARecallOutOfReachNamesTheTuningThatMayReachIt) {
   ASSERT_TRUE(Calibrate(build_.out, {}, quiet_).ok());
   const auto index = *Index::Open(build_.out, {.slow = "nvme"});
   EXPECT_THAT(std::string(index->Resolve({.k = 3, .recall = 1}).status().message()),
-              testing::HasSubstr("run hmann tune --k 3 --recall 1"));
+              testing::HasSubstr("run hmann tune INDEX --queries Q --k 3 --recall 1"));
 }
 
 }  // namespace

@@ -26,10 +26,11 @@ namespace fs = std::filesystem;
 /// Samples grow by this factor until one takes long enough or is large enough, so that
 /// users wait only some seconds.
 constexpr std::uint64_t kFewestRows = 4000, kMostRows = 256'000, kGrowth = 4;
-constexpr double kSampleSeconds = 2;
-/// Time grows at least in proportion to rows. Two short samples may suggest more than
-/// this. The value is a guess, which is printed.
-constexpr double kFastestGrowth = 1.3;
+constexpr double kSampleSeconds = 4;
+/// Time grows with a power of the rows: from 64,000 to a million SIFT vectors 1.1, since
+/// less of them fits the caches. Short samples may suggest less, or more than 1.3, which
+/// is a guess. Both are printed.
+constexpr double kSlowestGrowth = 1.1, kFastestGrowth = 1.3;
 /// CPU of a build within bounded memory relative to one in memory, because it compares
 /// lists from one side. Measured on ten million vectors within 2 GiB; otherwise a guess.
 constexpr double kBounded = 1.4;
@@ -58,9 +59,9 @@ absl::Status CheckMemory(const BuildOptions& options, const BuildShape& shape) {
                             : CheckBuildBytes(shape);
 }
 
-/// Returns the CPU seconds of building the first `rows`, by all threads.
-absl::StatusOr<double> MeasureSample(const BuildOptions& options, std::uint64_t rows,
-                                     Progress& progress) {
+/// Returns the time of building the first `rows`.
+absl::StatusOr<PhaseTime> MeasureSample(const BuildOptions& options, std::uint64_t rows,
+                                        Progress& progress) {
   BuildOptions sample = options;
   sample.rows = rows;
   sample.memory = 0;
@@ -74,7 +75,7 @@ absl::StatusOr<double> MeasureSample(const BuildOptions& options, std::uint64_t 
     fs::remove(sample.out, error);
   });
   HMANN_ASSIGN_OR_RETURN(const BuildReport report, BuildIndex(sample, progress));
-  return report.phases.back().cpu_seconds;
+  return report.phases.back();
 }
 
 }  // namespace
@@ -96,23 +97,26 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
 
   // Two sample sizes of these vectors show how time grows.
   const std::uint64_t n = forecast.shape.n;
-  double growth = 1, cpu = 0;
+  double growth = 1;
+  PhaseTime last;
   for (std::uint64_t rows = std::min(n, kFewestRows);; rows = std::min(n, rows * kGrowth)) {
-    HMANN_ASSIGN_OR_RETURN(const double took, MeasureSample(options, rows, progress));
-    if (cpu > 0) {
-      growth = std::log(took / cpu) /
+    HMANN_ASSIGN_OR_RETURN(const PhaseTime took, MeasureSample(options, rows, progress));
+    if (last.seconds > 0) {
+      growth = std::log(took.seconds / last.seconds) /
                std::log(static_cast<double>(rows) / static_cast<double>(forecast.measured_rows));
     }
-    cpu = took;
+    last = took;
     forecast.measured_rows = rows;
-    if (rows == n || rows >= kMostRows || took / forecast.threads > kSampleSeconds) break;
+    if (rows == n || rows >= kMostRows || took.seconds > kSampleSeconds) break;
   }
-  forecast.measured_seconds = cpu / forecast.threads;
-  forecast.growth = std::clamp(growth, 1.0, kFastestGrowth);
-  forecast.cpu_seconds =
-      cpu * (options.memory > 0 ? kBounded : 1) *
+  forecast.measured_seconds = last.seconds;
+  forecast.growth = std::clamp(growth, kSlowestGrowth, kFastestGrowth);
+  const double times =
+      (options.memory > 0 ? kBounded : 1) *
       std::pow(static_cast<double>(n) / static_cast<double>(forecast.measured_rows),
                forecast.growth);
+  forecast.seconds = last.seconds * times;
+  forecast.cpu_seconds = last.cpu_seconds * times;
   return forecast;
 }
 

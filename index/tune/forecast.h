@@ -18,7 +18,8 @@ struct BuildForecast {
   std::uint64_t measured_rows = 0;  ///< 0: none were built, as with another library's graph
   double measured_seconds = 0;      ///< the time of that trial build
   double growth = 1;                ///< exponent with which time grew with rows up to measured_rows
-  double cpu_seconds = 0;           ///< of the build, from these; 0: not known
+  /// Time of the build without its calibration, from these; 0: not known.
+  double seconds = 0, cpu_seconds = 0;
 };
 
 /// Forecasts a build by building some of the rows for some seconds, in order to measure

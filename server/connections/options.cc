@@ -34,7 +34,9 @@ absl::StatusOr<bool> IsLoopback(const std::string& option, const std::string& li
       !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port > 65535) {
     return InvalidArgument(option, ": expected HOST:PORT", may_be_path ? " or unix:PATH" : "",
                            ", found '", listen, "'",
-                           colon == 0 ? "; all addresses are 0.0.0.0 or [::]" : "");
+                           colon == 0     ? "; all addresses are 0.0.0.0 or [::]"
+                           : port > 65535 ? "; a port is at most 65535"
+                                          : "");
   }
   const std::string host = absl::AsciiStrToLower(listen.substr(0, colon));
   if (absl::StrContains(host, ':') && !(host.front() == '[' && host.back() == ']')) {

@@ -82,10 +82,11 @@ absl::Status NotPermitted(absl::string_view needed) {
                     "ROLE_TOO_LOW", {{"needed", std::string(needed)}});
 }
 
-absl::Status UnknownIndex(absl::string_view requested) {
+absl::Status UnknownIndex(absl::string_view requested, absl::string_view known) {
   const std::string name = Echo(requested);
-  return WithResource(NotFound("index '", name, "': this server has none of that name"), "index",
-                      name);
+  return WithResource(
+      NotFound("index '", name, "': this server has none of that name; it has: ", Echo(known)),
+      "index", name);
 }
 
 absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most) {

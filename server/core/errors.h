@@ -33,8 +33,9 @@ absl::Status BadField(absl::string_view field, absl::string_view description);
 absl::Status NotAuthenticated(bool has_token);
 /// PERMISSION_DENIED, ROLE_TOO_LOW.
 absl::Status NotPermitted(absl::string_view needed);
-/// NOT_FOUND, resource of type "index". A long name is cut to its beginning.
-absl::Status UnknownIndex(absl::string_view name);
+/// NOT_FOUND, resource of type "index". A long name is cut to its beginning, as are the
+/// `known` names, which follow it.
+absl::Status UnknownIndex(absl::string_view name, absl::string_view known);
 /// RESOURCE_EXHAUSTED, METADATA_TOO_LARGE. A retry cannot succeed.
 absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most);
 /// Turns the engine's error for an unknown label into NOT_FOUND, resource of type

@@ -210,8 +210,13 @@ ServedIndex* Registry::Named(const std::string& name) const {
 
 absl::StatusOr<ServedIndex*> Registry::Find(const std::string& name) const {
   ServedIndex* const found = Named(name);
-  if (found == nullptr) return UnknownIndex(name);
-  return found;
+  if (found != nullptr) return found;
+  std::string known;
+  for (const auto& index : indexes_) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", index->name());
+    if (known.size() > 64) break;
+  }
+  return UnknownIndex(name, known);
 }
 
 absl::StatusOr<Snapshot> Registry::Get(const std::string& name) const {

@@ -85,8 +85,8 @@ OptionTable<BuildCall> BuildRows() {
   };
 }
 
-OptionTable<PlanCall> PlanRows() {
-  using T = PlanCall;
+OptionTable<PlanInput> PlanRows() {
+  using T = PlanInput;
   return {
       Row<T>("base", "vector file to be indexed", HMANN_FIELD(build.base)),
       Row<T>("index", "a finished index, instead of base", HMANN_FIELD(build.from_index)),
@@ -94,8 +94,6 @@ OptionTable<PlanCall> PlanRows() {
       Row<T>("as_is", "the index keeps its structure", HMANN_FIELD(as_is)),
       Row<T>("threads", "threads that search concurrently; 0: all usable cores",
              HMANN_FIELD(plan.threads)),
-      Row<T>("explain", "also return the three lines of the rule, with their numbers",
-             HMANN_FIELD(explain)),
   };
 }
 
@@ -157,9 +155,9 @@ const OptionTable<BuildCall>& PromoteTable() {
   return table;
 }
 
-const OptionTable<PlanCall>& PlanTable() {
-  static const auto& table = *new OptionTable<PlanCall>(
-      Joined({PlanRows(), GraphRows<PlanCall>(), StructureRows<PlanCall>()}));
+const OptionTable<PlanInput>& PlanTable() {
+  static const auto& table = *new OptionTable<PlanInput>(
+      Joined({PlanRows(), GraphRows<PlanInput>(), StructureRows<PlanInput>()}));
   return table;
 }
 

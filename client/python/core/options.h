@@ -25,16 +25,11 @@ struct Option {
 template <typename Options>
 using OptionTable = std::vector<Option<Options>>;
 
-/// All arguments of `plan`.
-struct PlanCall : PlanInput {
-  bool explain = false;
-};
-
 /// The options of `build` in addition to base, out, labels and progress, and those of
 /// `promote` in addition to the index, out and progress.
 const OptionTable<BuildCall>& BuildTable();
 const OptionTable<BuildCall>& PromoteTable();
-const OptionTable<PlanCall>& PlanTable();
+const OptionTable<PlanInput>& PlanTable();
 const OptionTable<OpenOptions>& OpenTable();
 const OptionTable<TuneOptions>& TuneTable();
 /// The parameters of ParamTable(), the targets and the budget.

@@ -47,14 +47,11 @@ py::object BuildWatched(BuildCall* call, const py::object& progress) {
 }
 
 py::object Plan(const py::dict& options) {
-  PlanCall call;
+  PlanInput call;
   Fill(PlanTable(), options, &call);
   if (call.plan.fast_memory_bytes == 0)
     Raise(InvalidArgument("fast_memory: expected bytes, found none"));
-  const PlanReport report = Value(ReportPlan(call));
-  nlohmann::ordered_json json = ToJson(report);
-  if (call.explain) json["explain"] = report.plan.rule;
-  return ToPython(json);
+  return ToPython(ToJson(Value(ReportPlan(call))));
 }
 
 py::object ReadInfo(py::handle path) {

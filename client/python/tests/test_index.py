@@ -83,10 +83,8 @@ class BuildTest(FolderCase):
 
     def test_plan_is_that_of_the_program(self):
         options = ("--rows", 10**6, "--dim", 128, "--fast-memory", "100MiB", "--threads", 2)
-        expected = program_json("plan", *options, "--explain")
-        planned = hmann.plan(
-            rows=10**6, dim=128, fast_memory="100MiB", threads=2, explain=True
-        )
+        expected = program_json("plan", *options)
+        planned = hmann.plan(rows=10**6, dim=128, fast_memory="100MiB", threads=2)
         self.assertEqual(planned, expected)
 
 
