@@ -98,7 +98,7 @@ absl::StatusOr<RowLayout> BinLayout(const std::string& path, std::span<const std
                          (bytes.size() == size_of(whole) || absl::StrContains(path, kCrop));
     return InvalidArgument(
         path, ": ", bytes.size(), " bytes found, ", size, " expected for ",
-        rows == 0 ? layout.n : rows, " x ", layout.dim, " components of ", component_bytes,
+        rows == 0 ? layout.n : rows, " x ", layout.dim, " of ", component_bytes,
         " bytes (header: n = ", layout.n, ", dim = ", layout.dim, ")",
         cropped ? absl::StrCat("; if only the first ", whole, " rows were kept: --rows ", whole)
                 : "");
@@ -146,7 +146,7 @@ absl::Status WithFormat(const absl::Status& error, const std::string& path,
         layout(path, bytes, component_bytes, 0, kMaxDim).ok())
       // What the header says, and --rows, would not help.
       return InvalidArgument(error.message().substr(0, error.message().find(" (header")),
-                             "; its content is ", suffixes);
+                             ": its content is ", suffixes, ", rename it");
   }
   return error;
 }

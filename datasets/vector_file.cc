@@ -149,7 +149,7 @@ absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype,
   return InvalidArgument(path_, ": expected vectors of ", dim, " x ", std::string(Name(dtype)),
                          " as in ", as_in, ", found ", this->dim(), " x ",
                          std::string(Name(dtype_)),
-                         dim == this->dim() ? " (`hmann data convert`)" : "");
+                         dim == this->dim() ? "; `hmann data convert` makes these" : "");
 }
 
 absl::Status VectorFile::FitQueries(std::uint32_t dim, DType dtype, const std::string& as_in) {

@@ -69,8 +69,8 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
   }
   if (options.recall.has_value() && found->recall < wanted) {
     return absl::OutOfRangeError(absl::StrFormat(
-        "recall %g cannot be met by the calibration, at most %.4f: run hmann tune INDEX "
-        "--queries Q --k %d --recall %g",
+        "recall %g is beyond the calibrated %.4f: run hmann tune INDEX --queries Q --k %d "
+        "--recall %g",
         wanted, found->recall, options.k, wanted));
   }
   return resolved;

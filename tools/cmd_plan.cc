@@ -10,6 +10,7 @@
 #include "index/tune/plan_report.h"
 #include "tools/build_flags.h"
 #include "tools/commands.h"
+#include "tools/help.h"
 #include "tools/print.h"
 
 namespace hmann::tools {
@@ -95,8 +96,11 @@ absl::Status Plan(const PlanFlags& flags) {
   if (flags.json) return PrintJson(ToJson(report));
   PrintPlan(flags.input, report);
   std::cout << "why:\n";
-  for (std::size_t i = 0; i < report.plan.rule.size(); ++i)
-    std::cout << "  " << i + 1 << ". " << report.plan.rule[i] << '\n';
+  for (std::size_t i = 0; i < report.plan.rule.size(); ++i) {
+    std::string line = absl::StrCat("  ", i + 1, ". ");
+    AppendWrapped(report.plan.rule[i], 5, 5, &line);
+    std::cout << line << '\n';
+  }
   return absl::OkStatus();
 }
 

@@ -24,7 +24,17 @@ std::size_t Width() {
   return std::clamp<std::size_t>(known ? size.ws_col : 80, 2 * kColumn, 100);
 }
 
-/// Appends the words of `text`, wrapped, to a line that has `used` columns.
+/// Two columns, the right one wrapped.
+std::string Row(const std::string& left, const std::string& right) {
+  std::string row = absl::StrCat("  ", left);
+  if (row.size() + 2 > kColumn) absl::StrAppend(&row, "\n", std::string(kColumn, ' '));
+  if (row.size() < kColumn) row.append(kColumn - row.size(), ' ');
+  AppendWrapped(right, kColumn, kColumn, &row);
+  return absl::StrCat(row, "\n");
+}
+
+}  // namespace
+
 void AppendWrapped(const std::string& text, std::size_t used, std::size_t indent,
                    std::string* out) {
   for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
@@ -36,17 +46,6 @@ void AppendWrapped(const std::string& text, std::size_t used, std::size_t indent
     used += word.size() + (used > indent ? 1 : 0);
   }
 }
-
-/// Two columns, the right one wrapped.
-std::string Row(const std::string& left, const std::string& right) {
-  std::string row = absl::StrCat("  ", left);
-  if (row.size() + 2 > kColumn) absl::StrAppend(&row, "\n", std::string(kColumn, ' '));
-  if (row.size() < kColumn) row.append(kColumn - row.size(), ' ');
-  AppendWrapped(right, kColumn, kColumn, &row);
-  return absl::StrCat(row, "\n");
-}
-
-}  // namespace
 
 OptionText TextOf(const CLI::Option& option) {
   OptionText text{option.get_name(true, true), option.get_description()};

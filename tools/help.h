@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "CLI/App.hpp"
@@ -16,6 +17,10 @@ class Help : public CLI::Formatter {
   std::string make_option(const CLI::Option* option, bool positional) const override;
   std::string make_subcommand(const CLI::App* command) const override;
 };
+
+/// Appends the words of `text`, wrapped at the width of the terminal, to a line that has
+/// `used` columns. Further lines are indented.
+void AppendWrapped(const std::string& text, std::size_t used, std::size_t indent, std::string* out);
 
 /// "--k N", and what the option does with its range and its default value.
 struct OptionText {

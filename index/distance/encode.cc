@@ -99,7 +99,7 @@ absl::Status EncodeBytes(const Kernels& kernels, const void* vector, std::byte* 
 absl::Status CheckNorm(Metric metric, double squared_norm) {
   if (metric == Metric::kCosine) {
     if (squared_norm > 0) return absl::OkStatus();
-    return InvalidArgument("zero vector: it has no direction, so cosine is undefined");
+    return InvalidArgument("zero vector: it has no direction: leave it out, or take the metric l2");
   }
   if (!(squared_norm <= kMaxSquaredNorm)) {
     return InvalidArgument("squared norm: expected at most ", kMaxSquaredNorm,

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
 #include "server/connections/listen_tcp.h"
@@ -71,7 +72,10 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& li
                                       ? ListenTcp(listen, &acceptor->listeners_, &acceptor->port_)
                                       : acceptor->OpenUnix(path, socket_mode);
       !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("listen ", listen, ": ", status.message()));
+    return absl::Status(status.code(), absl::StrCat("listen ", listen, ": ", status.message(),
+                                                    absl::StrContains(status.message(), "in use")
+                                                        ? ": stop what listens there"
+                                                        : ""));
   }
   for (int* event : {&acceptor->stop_, &acceptor->came_, &acceptor->due_}) {
     *event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
