@@ -144,8 +144,8 @@ absl::Status WithFormat(const absl::Status& error, const std::string& path,
   for (const auto& [suffixes, layout, component_bytes] : kFormats) {
     if (!absl::StrContains(suffixes, FormatSuffix(path)) &&
         layout(path, bytes, component_bytes, 0, kMaxDim).ok())
-      // What the header says, and --rows, would not help.
-      return InvalidArgument(error.message().substr(0, error.message().find(" (header")),
+      // The shape, what the header says, and --rows would not help.
+      return InvalidArgument(error.message().substr(0, error.message().rfind(" for ")),
                              ": its content is ", suffixes, ", rename it");
   }
   return error;

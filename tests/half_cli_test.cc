@@ -71,10 +71,10 @@ TEST_F(Half, OfAnotherKindThanMeantIsNamed) {
   const std::string halves = ReadFile(folder_ / "base.f16bin");
   WriteFile(folder_ / "halves.fbin", halves);
   FailsNaming(Hmann({"build", "--base", folder_ / "halves.fbin", "--out", folder_ / "x.hmann"}),
-              "components of 4 bytes");
+              "of 4 bytes");
   WriteFile(folder_ / "cut.f16bin", halves.substr(0, halves.size() - 1));
   FailsNaming(Hmann({"build", "--base", folder_ / "cut.f16bin", "--out", folder_ / "x.hmann"}),
-              "components of 2 bytes");
+              "of 2 bytes");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "x.hmann"));
 }
 

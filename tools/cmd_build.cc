@@ -75,9 +75,7 @@ void PrintBuild(const BuildReport& report, const std::string& out) {
                                report.degree_mean, report.degree_p99, report.degree_max)
             << absl::StrFormat(
                    "  reachable %.4f %% of the nodes (%d repaired), %d exact duplicates\n",
-                   100 * report.reachable_share, report.repaired_nodes, report.duplicates)
-            << absl::StrFormat("  recall@1 of %d of its own vectors: %.4f\n",
-                               report.self_recall_sample, report.self_recall_at_1);
+                   100 * report.reachable_share, report.repaired_nodes, report.duplicates);
   for (const std::string& note : report.notes) std::cerr << "  note: " << note << '\n';
 }
 

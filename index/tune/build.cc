@@ -1,10 +1,13 @@
 #include "hmann/build.h"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/clock.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/construct/graph/phases.h"
 #include "index/construct/pipeline.h"
 #include "index/tune/calibrate.h"
 
@@ -35,8 +38,11 @@ absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress) {
   if (!call.calibrate.wanted) return built;
   call.calibrate.threads = build.threads;
   call.calibrate.cancelled = build.cancelled;
+  const auto start = std::chrono::steady_clock::now();
+  const double cpu = ProcessCpuSeconds();
   built.calibration =
       Calibrate(build.out.empty() ? build.from_index : build.out, call.calibrate, progress);
+  built.report.phases.push_back({"calibrate", SecondsSince(start), ProcessCpuSeconds() - cpu, 0});
   return built;
 }
 

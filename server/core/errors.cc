@@ -71,8 +71,9 @@ absl::Status BadField(absl::string_view field, absl::string_view description) {
 absl::Status NotAuthenticated(bool has_token) {
   return WithReason(
       absl::UnauthenticatedError(
-          has_token ? "the token is not known to this server"
-                    : "expected a token (metadata `authorization: Bearer TOKEN`), found none"),
+          has_token
+              ? "the token is not known to this server (its SHA-256 is in no line of --tokens)"
+              : "expected a token (metadata `authorization: Bearer TOKEN`), found none"),
       has_token ? "TOKEN_UNKNOWN" : "TOKEN_MISSING");
 }
 

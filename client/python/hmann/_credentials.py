@@ -60,7 +60,8 @@ class Credentials:
 def _authorization(address: str, tls: bool, token: str) -> str:
     if not isinstance(token, str) or not re.fullmatch("[!-~]+", token):
         raise errors.InvalidArgumentError(
-            "token: expected visible ASCII characters without spaces; it is not shown here"
+            "token: expected visible ASCII characters without spaces (read from a file: "
+            ".strip()); it is not shown here"
         )
     if not tls and not _THIS_MACHINE.fullmatch(address):
         raise errors.InvalidArgumentError(

@@ -16,7 +16,7 @@ TLS_REFUSED = "TLS_REFUSED"  # the reason of an error for which no retry helps
 _TLS_FAULTS = {
     "certificate verify failed": "the server's certificate has expired, or is of no authority "
     "that this client trusts (ca=)",
-    "is not in peer certificate": "the server's certificate is for another host",
+    "is not in peer certificate": "the server's certificate is for other names than this address",
     "wrong version number": "the server does not use TLS, which this client expects (ca=, cert= "
     "or tls=True)",
 }

@@ -136,7 +136,7 @@ class TlsTest(FolderCase):
         self.sign("elsewhere", "ours", "DNS:elsewhere.example")
         ours = {"ca": self.pem("ours")}
         self.assert_refused(UNTRUSTED, self.serve(certificate="expired").address, **ours)
-        other_host = "certificate is for another host (Peer name 127.0.0.1 is not"
+        other_host = "certificate is for other names than this address (Peer name 127.0.0.1 is not"
         self.assert_refused(other_host, self.serve(certificate="elsewhere").address, **ours)
 
     def test_one_side_uses_tls(self):
