@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/file_vectors.h"
 #include "datasets/row_layout.h"
+#include "datasets/vector_file.h"
 #include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
@@ -14,6 +15,9 @@ namespace hmann {
 absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, std::uint64_t n) {
   const std::string suffix = FormatSuffix(path);
   if (suffix == ".npy") return ReadNpyLabels(path, n);
+  if (DTypeOfSuffix(path).ok())
+    return InvalidArgument(path, ": suffix '", suffix,
+                           "' found, expected .npy, .ibin, .ivecs or a raw file of 8-byte labels");
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   std::vector<std::uint64_t> labels;
   if (suffix != ".ivecs" && suffix != ".ibin") {

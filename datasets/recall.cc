@@ -88,8 +88,8 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
 absl::Status CheckTruthCovers(const GroundTruth& truth, std::uint64_t queries, std::uint32_t k) {
   if (k > 0 && k <= truth.k && queries <= truth.n) return absl::OkStatus();
   if (queries > truth.n) {
-    return InvalidArgument("the ground truth is of ", truth.n, " queries, found ", queries,
-                           ": is it of others?");
+    return InvalidArgument("the ground truth is of ", truth.n, " queries, but there are ", queries,
+                           ": is one the wrong file?");
   }
   return InvalidArgument("the ground truth holds ", truth.k, " neighbors of a query, k is ", k);
 }

@@ -132,9 +132,9 @@ absl::Status RunConvert(const DataFlags& flags) {
     HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, truth));
     return Print(flags, DescribeTruth(flags.out, truth));
   }
-  HMANN_RETURN_IF_ERROR(DTypeOfSuffix(flags.out).status());
   if (IsTruthSuffix(FormatSuffix(flags.in)))
     return InvalidArgument(flags.in, " holds neighbor ids: expected .gt, .ibin or .ivecs to write");
+  HMANN_RETURN_IF_ERROR(DTypeOfSuffix(flags.out).status());
   HMANN_ASSIGN_OR_RETURN(const VectorFile from, VectorFile::Open(flags.in, flags.rows));
   HMANN_RETURN_IF_ERROR(ConvertVectors(from, flags.out, progress));
   HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.out));

@@ -261,9 +261,10 @@ absl::StatusOr<TunedSetting> TunedTable::Choose(const TunedEntryKey& placement, 
     const std::string tuned = absl::StrJoin(
         entries, "; ",
         [](std::string* out, const TunedEntry& one) { *out += Describe(one.placement, one.k); });
-    return NotFound("not tuned for ", Describe(placement, k),
-                    entries.empty() ? "" : "; tuned: ", tuned, ": run hmann tune INDEX --k ", k,
-                    " with these tiers");
+    const bool usual = placement == TunedEntryKey{"dram", "mapped", "none"};
+    return NotFound("not tuned for ", usual ? absl::StrCat("k ", k) : Describe(placement, k),
+                    entries.empty() ? "" : "; tuned: ", tuned,
+                    ": run hmann tune INDEX --queries Q --k ", k, usual ? "" : " with these tiers");
   }
   std::vector<Offer> offers;
   offers.reserve(entry->settings.size());

@@ -177,8 +177,9 @@ TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
   EXPECT_EQ(read->calibration->curves[0].points[0].distances, 120);
   EXPECT_EQ(read->calibration->curves[3].way.mode, SearchMode::kUpper);
   EXPECT_EQ(read->Choose({"dram", "mapped", "none"}, 10, {.recall = 0.9}).status().message(),
-            "not tuned for fast dram, slow mapped, cache none, k 10: run hmann tune INDEX --k 10 "
-            "with these tiers");
+            "not tuned for k 10: run hmann tune INDEX --queries Q --k 10");
+  EXPECT_THAT(std::string(read->Choose({"dram", "nvme", "none"}, 10, {}).status().message()),
+              HasSubstr("not tuned for fast dram, slow nvme, cache none, k 10: run hmann tune"));
 
   const std::string text = Text();
   const auto damaged = [&](const std::string& from, const std::string& to) {
