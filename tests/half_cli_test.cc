@@ -71,7 +71,7 @@ TEST_F(Half, OfAnotherKindThanMeantIsNamed) {
   const std::string halves = ReadFile(folder_ / "base.f16bin");
   WriteFile(folder_ / "halves.fbin", halves);
   FailsNaming(Hmann({"build", "--base", folder_ / "halves.fbin", "--out", folder_ / "x.hmann"}),
-              "of 4 bytes");
+              "its content is .f16bin");
   WriteFile(folder_ / "cut.f16bin", halves.substr(0, halves.size() - 1));
   FailsNaming(Hmann({"build", "--base", folder_ / "cut.f16bin", "--out", folder_ / "x.hmann"}),
               "of 2 bytes");
