@@ -43,6 +43,18 @@ constexpr std::uint32_t kMostUsualK = 100;
 /// queries, and the slope of recall depends less on the choice of queries than its level.
 /// The number is a guess.
 constexpr std::uint64_t kSome = 300;
+/// Bytes of vectors that all queries together may compare, and a tenth of them at one
+/// point: about a second, of which usual searches take a tenth. Data that is hard to
+/// search gets fewer queries, at least kFewest.
+constexpr double kMostBytes = 2.5e9;
+constexpr std::uint64_t kFewest = 30;
+
+/// How many of the `wanted` queries, each with this many distances, are affordable.
+std::uint64_t Affordable(std::uint64_t wanted, double distances, std::uint64_t row_bytes,
+                         double most_bytes) {
+  const double bytes = std::max(1.0, distances) * static_cast<double>(row_bytes);
+  return std::min(wanted, std::max(kFewest, static_cast<std::uint64_t>(most_bytes / bytes)));
+}
 
 /// With few vectors, fewer queries are as precise.
 std::uint64_t LearningQueries(const CalibrateOptions& options, std::uint64_t wanted,
@@ -150,7 +162,8 @@ class CalibrationOfIndex {
     for (const Calibration::Point& point : {curve.points.front(), curve.points.back()}) {
       const ResolvedParams params =
           WithEfScale(at_one, double{point.ef_scale}, context.n, context.n1);
-      const std::uint64_t some = Some(runs.queries(), curve.k);
+      const std::uint64_t some = Affordable(Some(runs.queries(), curve.k), point.distances,
+                                            context.row_bytes, kMostBytes / 10);
       HMANN_ASSIGN_OR_RETURN(const Counted without, without_codes.Run(params, some));
       HMANN_ASSIGN_OR_RETURN(const Counted with, runs.Run(params, some));
       if (with.recall < without.recall - kNothing) return false;
@@ -212,8 +225,13 @@ class CalibrationOfIndex {
       return mode.has_value() ? runs.Run(params, of) : Count(params, of, runs, runs_left_in);
     };
     const std::uint64_t some = Some(queries, k);
-    EfScaleCurve curve([&](double ef_scale) { return count(ef_scale, some); },
-                       static_cast<double>(some * k));
+    std::uint64_t at_a_point = some;
+    const auto measure = [&](double ef_scale) -> absl::StatusOr<Counted> {
+      HMANN_ASSIGN_OR_RETURN(Counted counted, count(ef_scale, at_a_point));
+      at_a_point = Affordable(some, counted.Work(), context.row_bytes, kMostBytes / 10);
+      return counted;
+    };
+    EfScaleCurve curve(measure, static_cast<double>(some * k), static_cast<double>(context.n));
     std::optional<EfScaleCurve::Point> middle;
     for (const double recall : kCalibrated) {
       if (k > kMostUsualK && recall < kDefaultRecall) continue;
@@ -225,6 +243,7 @@ class CalibrationOfIndex {
       if (recall <= kDefaultRecall) middle = point;
     }
     if (!middle.has_value()) middle = curve.points().back();
+    queries = Affordable(queries, middle->counted.Work(), context.row_bytes, kMostBytes);
     HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->ef_scale, queries));
     const auto answers = static_cast<double>(queries * k);
     const double shift = Logit(all.recall, answers) - Logit(middle->counted.recall, answers);

@@ -25,6 +25,11 @@ struct Counted {
   double Mean(std::uint64_t Counters::*counter) const {
     return static_cast<double>(counters.*counter) / static_cast<double>(queries);
   }
+  /// Distances and estimates a query.
+  double Work() const {
+    return Mean(&Counters::distances_fast) + Mean(&Counters::distances_slow) +
+           Mean(&Counters::estimates);
+  }
 };
 
 /// Mean recall less z standard errors, over queries. One query that finds half as much is

@@ -79,7 +79,8 @@ absl::StatusOr<std::optional<EfScaleCurve::Point>> EfScaleCurve::Reach(double re
     if (above != nullptr && (below != nullptr ? above->ef_scale < kAsClose * below->ef_scale
                                               : above->ef_scale <= kLeast))
       break;
-    if (above == nullptr && below != nullptr && (below->ef_scale >= kMost || Saturated(recall)))
+    if (above == nullptr && below != nullptr &&
+        (below->ef_scale >= kMost || Saturated(recall) || below->counted.Work() >= scan_))
       break;
     const double ef_scale = std::clamp(Guess(recall, guess), kLeast, kMost);
     HMANN_RETURN_IF_ERROR(At(ef_scale));

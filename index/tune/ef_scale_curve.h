@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -21,8 +22,10 @@ class EfScaleCurve {
   /// The range of ef_scale that Reach searches.
   static constexpr double kLeast = 1.0 / 16, kMost = 32;
 
-  /// `answers`: neighbors that all queries of a run search for in total.
-  EfScaleCurve(Run run, double answers) : run_(std::move(run)), answers_(answers) {}
+  /// `answers`: neighbors that all queries of a run search for in total. `scan`: distances
+  /// and estimates a query from which on no higher ef_scale is tried.
+  EfScaleCurve(Run run, double answers, double scan = std::numeric_limits<double>::infinity())
+      : run_(std::move(run)), answers_(answers), scan_(scan) {}
 
   /// Finds a point whose recall is at least `recall`, and less than `recall` +
   /// `tolerance` where the parameters can be set that finely. `guess`: an ef_scale that
@@ -43,7 +46,7 @@ class EfScaleCurve {
   bool Saturated(double recall) const;
 
   Run run_;
-  double answers_;
+  double answers_, scan_;
   std::vector<Point> points_;
 };
 

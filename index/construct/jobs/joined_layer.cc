@@ -226,7 +226,9 @@ absl::Status JoinedLayer::Make(std::string_view last, std::span<const std::uint3
       &JoinedLayer::JoinAll,  &JoinedLayer::ChooseLinks, &JoinedLayer::LinkBackRanges};
   for (std::size_t s = 0; s < kStagesOfL1; ++s) {
     const LayerStage& stage = kLayerStages[s];
-    if (!stages_.Done(stage.name)) HMANN_RETURN_IF_ERROR((this->*kMake[s])());
+    // Through a variable: g++ 12 reports an index beyond kMake otherwise (-fsanitize=bounds).
+    const auto make = kMake[s];
+    if (!stages_.Done(stage.name)) HMANN_RETURN_IF_ERROR((this->*make)());
     for (const char* read : stage.reads) {
       if (read != nullptr) stages_.Retire(read);
     }
