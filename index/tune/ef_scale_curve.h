@@ -22,8 +22,8 @@ class EfScaleCurve {
   /// The range of ef_scale that Reach searches.
   static constexpr double kLeast = 1.0 / 16, kMost = 32;
 
-  /// `answers`: neighbors that all queries of a run search for in total. `scan`: distances
-  /// and estimates a query from which on no higher ef_scale is tried.
+  /// `answers`: neighbors that all queries of a run search for in total. `scan`:
+  /// distances and estimates a query from which on no higher ef_scale is tried.
   EfScaleCurve(Run run, double answers, double scan = std::numeric_limits<double>::infinity())
       : run_(std::move(run)), answers_(answers), scan_(scan) {}
 

@@ -226,7 +226,8 @@ absl::Status JoinedLayer::Make(std::string_view last, std::span<const std::uint3
       &JoinedLayer::JoinAll,  &JoinedLayer::ChooseLinks, &JoinedLayer::LinkBackRanges};
   for (std::size_t s = 0; s < kStagesOfL1; ++s) {
     const LayerStage& stage = kLayerStages[s];
-    // Through a variable: g++ 12 reports an index beyond kMake otherwise (-fsanitize=bounds).
+    // Through a variable: otherwise g++ 12 reports an index beyond kMake when it checks
+    // bounds.
     const auto make = kMake[s];
     if (!stages_.Done(stage.name)) HMANN_RETURN_IF_ERROR((this->*make)());
     for (const char* read : stage.reads) {
