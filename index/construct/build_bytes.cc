@@ -68,6 +68,7 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
   // Ids by node, and by label.
   const std::uint64_t writing = upper + n * 2 * kId + others * second + n1 * 2 * kId +
                                 copied(shape.stride + links + 2 * kId + code);
+  // The rest is scratch of two threads and the last huge pages; of many threads a guess.
   return labels +
          std::max(
              {hashes, joining, ranking, n1 > 0 ? cells : 0, n1 > 0 ? joining_l1 : 0, writing}) +

@@ -45,7 +45,7 @@ constexpr std::uint32_t kMostUsualK = 100;
 constexpr std::uint64_t kSome = 300;
 /// Bytes of vectors that all queries together may compare, and a tenth of them at one
 /// point: about a second, of which usual searches take a tenth. Data that is hard to
-/// search gets fewer queries, at least kFewest.
+/// search gets fewer queries, at least kFewest. Both numbers are guesses.
 constexpr double kMostBytes = 2.5e9;
 constexpr std::uint64_t kFewest = 30;
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 namespace hmann {
 namespace {
@@ -48,6 +51,29 @@ TEST(EfScaleCurve, SaysThatARecallIsOutOfReach) {
   ASSERT_TRUE(point.ok());
   EXPECT_FALSE(point->has_value());
   EXPECT_EQ(curve.points().back().ef_scale, EfScaleCurve::kMost);
+}
+
+/// Data that is hard to search: recall rises slowly, and the work would go on.
+TEST(EfScaleCurve, GoesNoFurtherThanTheCostOfAScan) {
+  const auto points = [](double scan) {
+    EfScaleCurve curve(
+        [](double ef_scale) -> absl::StatusOr<Counted> {
+          Counted counted{.queries = 10};
+          counted.recall = 0.97 / (1 + std::exp(-2 - std::log(ef_scale) / std::log(1.8)));
+          counted.counters.distances_slow = static_cast<std::uint64_t>(10 * 100 * ef_scale);
+          return counted;
+        },
+        1e4, scan);
+    const auto point = curve.Reach(0.98, 0.001);
+    EXPECT_TRUE(point.ok() && !point->has_value());
+    return curve.points();
+  };
+  const auto limited = points(150);
+  EXPECT_GT(points(std::numeric_limits<double>::infinity()).size(), limited.size());
+  EXPECT_GE(limited.back().counted.Work(), 150);
+  EXPECT_EQ(std::count_if(limited.begin(), limited.end(),
+                          [](const auto& point) { return point.counted.Work() >= 150; }),
+            1);
 }
 
 TEST(EfScaleCurve, TakesTheNextAboveWhereParamsAreCoarse) {
