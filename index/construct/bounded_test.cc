@@ -132,6 +132,9 @@ TEST(BoundedBuild, OfVeryFewVectorsWorks) {
 }
 
 TEST(BoundedBuild, GoesOnAfterItWasKilledWhereverThatWas) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer ends a forked child that starts threads";
+#endif
   Sample sample;
   sample.options.keep_work = true;
   // Each child is killed a little later than the previous one, until one reaches the end.
@@ -146,7 +149,7 @@ TEST(BoundedBuild, GoesOnAfterItWasKilledWhereverThatWas) {
     ::usleep(static_cast<useconds_t>(milliseconds) * 1000);
     ::kill(child, SIGKILL);
     ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << "an error after a kill";
+    ASSERT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << "an error after a kill";
     ASSERT_LT(milliseconds, 60'000);
   }
   EXPECT_TRUE(FileContent(sample.options.out) == sample.content);
