@@ -119,13 +119,13 @@ target_link_libraries(hmann_test_headers PUBLIC GTest::gmock GTest::gtest absl::
 hmann_cold(hmann_test_headers)
 hmann_precompile(hmann_test_headers HEADERS <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> ${HMANN_PRECOMPILED})
 
-# After this time a test counts as hanging. The longest takes two minutes alone; beside eight busy processes on two cores, three took over five.
+# After this time a test counts as hanging. The longest takes two minutes alone; beside eight busy processes on two cores it took 18.
 set(HMANN_TEST_SECONDS 2700)
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")  # up to ten times slower
   set(HMANN_TEST_SECONDS 7200)
 endif()
 
-# hmann_test(beam_test KNOWS index/graph ... LINKS ... LABELS fast [ARGS ...])
+# hmann_test(beam_test KNOWS index/graph ... LINKS ... LABELS fast ENVIRONMENT ...)
 # PLAIN: no precompiled headers, because its flags differ. Sources: <name>.cc in the current room, and SOURCES. They form one executable.
 # ctest runs it with the source root as working directory.
 function(hmann_test name)
