@@ -85,7 +85,7 @@ Tally EstimateAroundQueries(const PlacedIndex& index, const VectorFile& queries)
       const auto [centroid_distance, centroid] = centroids[h];
       const auto [begin, end] = index.cells->MembersOf(centroid);
       for (NodeId id = begin; id < std::min(end, begin + kMembers); ++id) {
-        const float exact = distance_to(index.Record(id) + index.records.row_offset);
+        const float exact = distance_to(index.Record(id));
         if (exact == 0) continue;
         const std::byte* code = index.Code(id);
         const float gap = code_query.SquaredGap(index.FastRow(centroid), centroid_distance);

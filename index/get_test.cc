@@ -16,6 +16,7 @@
 #include "index/format/reader.h"
 #include "index/format/testing/reseal.h"
 #include "index/format/testing/ring_index.h"
+#include "index/format/upgrade.h"
 
 namespace hmann {
 namespace {
@@ -202,9 +203,9 @@ TEST(Get, EndsWhenItIsToldAndGoesOnAfterwards) {
 
 TEST(Get, AFailingReadIsAnErrorAndAStalledDeviceAnEnd) {
   const Made made(DType::kU8, Metric::kL2, 24, 0.1, false);
-  Searcher failing(made.Open("fail:every=7+nvme"));
+  Searcher failing(made.Open("fail:every=3+nvme"));
   EXPECT_TRUE(absl::IsDataLoss(made.Get(failing, made.labels).status()));
-  Searcher stalled(made.Open("stall:after=3+nvme"));
+  Searcher stalled(made.Open("stall:after=1+nvme"));
   const auto soon = steady_clock::now() + std::chrono::milliseconds(100);
   const absl::Status late = made.Get(stalled, made.labels, nullptr, {.deadline = soon}).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
@@ -242,28 +243,18 @@ TEST(Get, ADamagedOrderIsNoticed) {
   EXPECT_TRUE(absl::IsDataLoss(GetOfDamaged(false, 8, 190, 8)));
 }
 
-TEST(Get, AFileWithoutAnOrderSaysSoAndPromoteMakesOne) {
-  const auto old = Index::Open(kOld, {.slow = "mapped"});
-  ASSERT_TRUE(old.ok()) << old.status();
-  std::vector<std::byte> vector(20);
-  const std::uint64_t label = 0;
-  const absl::Status status = Searcher(*old).Get({&label, 1}, vector.data());
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("no order of labels"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("hmann promote"));
-
+TEST(Get, FindsVectorsOfAnUpgradedFileThatHadNoOrder) {
   const SampleFolder folder;
-  BuildOptions promotion;
-  promotion.from_index = kOld;
-  promotion.out = folder / "promoted.hmann";
-  promotion.promote = 0.16;
-  MustBuild(promotion);
-  const auto promoted = Index::Open(promotion.out, {.slow = "mapped"});
-  ASSERT_TRUE(promoted.ok()) << promoted.status();
+  Progress quiet(Progress::Show::kNever);
+  const std::string path = folder / "upgraded.hmann";
+  ASSERT_TRUE(UpgradeIndex(kOld, path, quiet).ok());
+  const auto upgraded = Index::Open(path, {.slow = "mapped"});
+  ASSERT_TRUE(upgraded.ok()) << upgraded.status();
   RingIndex ring;
+  std::vector<std::byte> vector(20);
   for (NodeId id = 0; id < 200; ++id) {
     const std::uint64_t requested = ring.Label(id);
-    ASSERT_TRUE(Searcher(*promoted).Get({&requested, 1}, vector.data()).ok()) << requested;
+    ASSERT_TRUE(Searcher(*upgraded).Get({&requested, 1}, vector.data()).ok()) << requested;
     EXPECT_EQ(std::memcmp(vector.data(), ring.Row(id), vector.size()), 0) << id;
   }
 }

@@ -13,6 +13,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
 #include "index/base/units.h"
+#include "index/format/scalar_codes.h"
 #include "index/scrub.h"
 #include "index/search/cache_fill.h"
 
@@ -20,7 +21,7 @@ namespace hmann {
 namespace {
 
 bool IsLabelOrder(const Section& section) {
-  return section.kind == SectionKind::kLabelOrder || section.kind == SectionKind::kLabelMarks;
+  return section.kind == SectionKind::kLabelOrder || section.kind == SectionKind::kSortedLabels;
 }
 
 constexpr std::size_t kWarmedAtOnce = 16_MiB;
@@ -124,7 +125,11 @@ absl::Status IndexImpl::PlaceLabelOrder(Progress& progress) {
     HMANN_RETURN_IF_ERROR(PlaceSection(section, *mapped, progress).status());
   }
   placed_.label_order = file_.label_order();
-  placed_.label_marks = file_.label_marks();
+  const std::span<const std::uint64_t> sorted = file_.sorted_labels();
+  if (sorted.empty()) return absl::OkStatus();
+  placed_.sorted_labels = sorted.first(file_.info().n);
+  const std::span<const std::uint64_t> marks = sorted.subspan(file_.info().n);
+  placed_.label_marks.assign(marks.begin(), marks.end());
   return absl::OkStatus();
 }
 
@@ -154,15 +159,15 @@ absl::Status IndexImpl::MakeCache(const OpenOptions& options, Progress& progress
   return absl::OkStatus();
 }
 
-/// Errors: FAILED_PRECONDITION for codes with which no search finds the least recall that
-/// is calibrated.
-absl::Status IndexImpl::CheckCodes(std::uint32_t bits) const {
+/// Errors: FAILED_PRECONDITION for codes with which, by the calibration, no search finds
+/// the `least` recall.
+absl::Status IndexImpl::CheckCodes(std::uint32_t bits, double least) const {
   constexpr std::uint32_t kUsualK = 10;
   const Table table = tuned();
   if (bits == 0 || !table->ok() || !(*table)->calibration.has_value()) return absl::OkStatus();
   const auto best =
       (*table)->calibration->Find({.mode = SearchMode::kGraph, .scalar_bits = bits}, kUsualK, 1);
-  if (!best.has_value() || best->recall >= kLeastRecall) return absl::OkStatus();
+  if (!best.has_value() || best->recall >= least) return absl::OkStatus();
   return FailedPrecondition(absl::StrFormat(
       "sq: codes of %d bits are too coarse for these vectors: they find at most %.2f of the %d "
       "nearest: give it %s",
@@ -178,15 +183,56 @@ absl::Status IndexImpl::MakeCodes(std::uint32_t bits, const Tier& fast, Progress
               "is built: --bits 2"
             : "sq: scalar codes need an upper layer, and this index has none");
   }
-  HMANN_ASSIGN_OR_RETURN(scalar_codes_, MakeScalarCodes(placed_, bits, fast, progress));
+  const bool stored = bits == file_.info().scalar_bits;
+  if (stored) HMANN_RETURN_IF_ERROR(CheckNow({SectionKind::kScalarRange}));
+  absl::StatusOr<ScalarQuantizer> quantizer =
+      stored ? ScalarQuantizer::FromRange(placed_.kernels, bits, file_.scalar_range())
+             : LearnScalarCodes(placed_.kernels, bits, placed_.layers.n(), [this](NodeId id) {
+                 return id < placed_.n1() ? placed_.FastRow(id) : placed_.Record(id);
+               });
+  if (stored && !quantizer.ok()) {
+    return DataLoss(file_.file().path(), ": section scalar_range: ", quantizer.status().message());
+  }
+  HMANN_RETURN_IF_ERROR(quantizer.status());
+  // They stand for the rows of L0: where these stay in the file, so do they.
+  if (stored && placed_.l0 == file_.l0().data()) {
+    HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> mapped, MakeTier("mapped"));
+    HMANN_ASSIGN_OR_RETURN(const Region* region,
+                           PlaceSection(file_.sections().back(), *mapped, progress));
+    const std::size_t stride = quantizer->code_bytes();
+    scalar_codes_ = ViewScalarCodes(placed_, *std::move(quantizer), region->data(), stride);
+  } else {
+    if (stored) HMANN_RETURN_IF_ERROR(CheckNow({SectionKind::kScalarCodes}));
+    HMANN_ASSIGN_OR_RETURN(
+        scalar_codes_,
+        MakeScalarCodes(placed_, *std::move(quantizer),
+                        stored ? file_.scalar_codes().data() : nullptr, fast, progress));
+    if (stored) {
+      const Section& section = file_.sections().back();
+      file_.file().Advise(MappedFile::Access::kNone, section.offset, section.bytes);
+    }
+  }
   placed_.coded = &scalar_codes_->view;
   return absl::OkStatus();
 }
 
-/// The bits of the fastest entry at the default recall, for one k and CPU.
+/// The codes of the file, where L0 is in memory as fast as theirs. Codes that lose
+/// neighbors are passed over.
+std::uint32_t IndexImpl::StoredBits() {
+  constexpr double kMostUsual = 0.98;  // above it, curves are measured at few points
+  const std::uint32_t bits = file_.info().scalar_bits;
+  if (bits == 0 || placed_.l0 == nullptr || placed_.far) return 0;
+  const absl::Status status = CheckCodes(bits, kMostUsual);
+  if (status.ok()) return bits;
+  why_codes_ = absl::StrCat("passed over: ", status.message());
+  return 0;
+}
+
+/// The bits of the fastest entry at the default recall, for one k and CPU; if none is
+/// tuned, those of the file.
 std::uint32_t IndexImpl::TunedBits(const OpenOptions& options) {
   const Table table = tuned();
-  if (!table->ok()) return 0;
+  if (!table->ok()) return StoredBits();
   const TunedEntry* least = nullptr;
   double least_us = 0;
   std::uint32_t best = 0, compared = 0;
@@ -207,9 +253,10 @@ std::uint32_t IndexImpl::TunedBits(const OpenOptions& options) {
       break;
     }
   }
+  if (compared == 0) return StoredBits();
   if (compared > 1) {
-    why_codes_ = absl::StrFormat(", the fastest of %d that are tuned: %.1f us at recall %g",
-                                 compared, least_us, kDefaultRecall);
+    why_codes_ = absl::StrFormat("the fastest of %d that are tuned: %.1f us at recall %g", compared,
+                                 least_us, kDefaultRecall);
   }
   return best;
 }
@@ -224,8 +271,6 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   const IndexInfo& info = file_.info();
   tuned_ = std::make_shared<const absl::StatusOr<TunedTable>>(
       ReadTunedTable(file_.file().path(), info.content_hash, info.n));
-  const std::uint32_t sq_bits = options.sq_bits.has_value() ? *options.sq_bits : TunedBits(options);
-  placement_ = PlacementOf(options, sq_bits);
   HMANN_ASSIGN_OR_RETURN(placed_.kernels, ChooseKernels(info.dtype, info.metric, info.dim));
   placed_.layers = file_.layers();
   placed_.records = file_.records();
@@ -235,7 +280,9 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   HMANN_RETURN_IF_ERROR(PlaceLabelOrder(progress));
   HMANN_RETURN_IF_ERROR(PlaceL0(*slow, options, progress));
   HMANN_RETURN_IF_ERROR(MakeCache(options, progress));
-  if (!options.coarse_codes) HMANN_RETURN_IF_ERROR(CheckCodes(sq_bits));
+  const std::uint32_t sq_bits = options.sq_bits.has_value() ? *options.sq_bits : TunedBits(options);
+  placement_ = PlacementOf(options, sq_bits);
+  if (!options.coarse_codes) HMANN_RETURN_IF_ERROR(CheckCodes(sq_bits, kLeastRecall));
   HMANN_RETURN_IF_ERROR(MakeCodes(sq_bits, *fast, progress));
   // Helpers copy from addressable memory; a device transfers by itself.
   if (placed_.l0 == nullptr || options.helper_threads <= 0) return absl::OkStatus();
@@ -263,6 +310,13 @@ std::uint32_t IndexImpl::InFlight(std::uint32_t k) const {
 
 std::vector<std::string> IndexImpl::Choices() const {
   std::vector<std::string> choices;
+  if (scalar_codes_ != nullptr || !why_codes_.empty()) {
+    choices.push_back(absl::StrCat(
+        "scalar codes: ",
+        scalar_codes_ != nullptr ? absl::StrCat(scalar_codes_->quantizer.bits(), " bits") : "none",
+        why_codes_.empty() ? "" : ", ", why_codes_));
+  }
+  const std::size_t of_codes = choices.size();
   const Table table = tuned();
   const auto entries =
       table->ok() ? std::span<const TunedEntry>((*table)->entries) : std::span<const TunedEntry>();
@@ -273,7 +327,7 @@ std::vector<std::string> IndexImpl::Choices() const {
         "the queries a second of one at a time",
         entry.in_flight, entry.k, entry.cpu, entry.in_flight_gain));
   }
-  if (choices.empty()) {
+  if (choices.size() == of_codes) {
     choices.push_back(absl::StrCat("in flight: ", InFlight(0),
                                    " queries of a thread, a guess: hmann tune measures it"));
   }
@@ -286,6 +340,8 @@ std::vector<Placement> IndexImpl::Placements() const {
     std::string where = section->region.Where().ToString();
     if (!section->region.warning().empty())
       absl::StrAppend(&where, "; ", section->region.warning());
+    if (section->section.kind == SectionKind::kScalarCodes)
+      where = absl::StrCat(file_.info().scalar_bits, " bits; ", where);
     placements.push_back(
         {Name(section->section), section->tier, std::move(where), section->region.size()});
   }
@@ -293,12 +349,12 @@ std::vector<Placement> IndexImpl::Placements() const {
     placements.push_back({"cells", "dram",
                           "computed at load from sections cells and second_centroids",
                           cells_.bytes()});
-  if (scalar_codes_ != nullptr) {
-    const Region& region = scalar_codes_->region;
+  if (scalar_codes_ != nullptr && scalar_codes_->region.has_value()) {
+    const Region& region = *scalar_codes_->region;
     placements.push_back(
         {"scalar_codes", scalar_codes_->tier,
-         absl::StrCat(scalar_codes_->quantizer.bits(), " bits, made at load from the vectors",
-                      why_codes_, "; ", region.Where().ToString()),
+         absl::StrCat(scalar_codes_->quantizer.bits(), " bits, made at load from the vectors; ",
+                      region.Where().ToString()),
          region.size()});
   }
   if (cache_ != nullptr) {
@@ -374,7 +430,7 @@ absl::Status IndexImpl::ForLabels(
     const std::function<void(std::span<const NodeId>, std::span<const std::uint64_t>)>& visit)
     const {
   const NodeId n = placed_.layers.n();
-  const bool by_order = placed_.label_bytes == 4 && !placed_.label_order.empty();
+  const bool by_order = placed_.label_bytes == 4;
   std::vector<NodeId> ids;
   std::vector<std::uint64_t> labels;
   for (NodeId first = 0; first < n; first += static_cast<NodeId>(ids.size())) {

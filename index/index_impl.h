@@ -76,7 +76,8 @@ class IndexImpl {
   absl::Status PlaceLabelOrder(Progress& progress);
   absl::Status PlaceL0(const Tier& slow, const OpenOptions& options, Progress& progress);
   absl::Status MakeCache(const OpenOptions& options, Progress& progress);
-  absl::Status CheckCodes(std::uint32_t bits) const;
+  absl::Status CheckCodes(std::uint32_t bits, double least) const;
+  std::uint32_t StoredBits();
   absl::Status MakeCodes(std::uint32_t bits, const Tier& fast, Progress& progress);
   std::uint32_t TunedBits(const OpenOptions& options);
 

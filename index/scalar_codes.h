@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,23 +13,27 @@
 
 namespace hmann {
 
-/// Scalar-quantization codes of all nodes, computed from an index's vectors when it is
-/// opened; the index file does not contain them. A mode over `view` scores nodes by these
+/// Scalar-quantization codes of all nodes. A mode over `view` scores nodes by these
 /// codes, and its results are ranked by exact distances (RerankTraversal). They replace
-/// no other codes: quantized search uses those of the file.
+/// no other codes: quantized search uses those of unpromoted nodes.
 struct ScalarCodes {
   ScalarQuantizer quantizer;
-  Region region;
+  std::optional<Region> region;  ///< of codes that are not mapped
   PlacedIndex view;
   std::string tier;  ///< of the region, as requested
 };
 
-/// Runs on a few threads. `index`: placed, on addressable tiers, with at least one upper
-/// layer; must outlive the result. `tier`: where the codes go. The same index gives the
-/// same codes for any number of threads. Errors: INVALID_ARGUMENT (bits),
-/// RESOURCE_EXHAUSTED.
+/// `codes`: those of the file. `index`: placed, with at least one upper layer; must
+/// outlive the result.
+std::unique_ptr<ScalarCodes> ViewScalarCodes(const PlacedIndex& index, ScalarQuantizer quantizer,
+                                             const std::byte* codes, std::size_t stride);
+
+/// Copies `stored`, the codes of the file, or makes them from the vectors if it is
+/// nullptr, on a few threads. L0 is on an addressable tier. `tier`: where they go.
+/// Errors: RESOURCE_EXHAUSTED.
 absl::StatusOr<std::unique_ptr<ScalarCodes>> MakeScalarCodes(const PlacedIndex& index,
-                                                             std::uint32_t bits, const Tier& tier,
-                                                             Progress& progress);
+                                                             ScalarQuantizer quantizer,
+                                                             const std::byte* stored,
+                                                             const Tier& tier, Progress& progress);
 
 }  // namespace hmann

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "hmann/hmann.h"
+#include "index/format/scalar_codes.h"
 #include "index/index_impl.h"
 #include "index/testing/tier_sample.h"
 
@@ -37,7 +39,7 @@ TEST_P(ScalarCodesTest, AnswersAreExactAndNearlyThoseWithout) {
     for (const Metric metric : {Metric::kL2, Metric::kInnerProduct, Metric::kCosine}) {
       SCOPED_TRACE(absl::StrCat(Name(dtype).data(), " ", Name(metric).data()));
       const TierSample made(dtype, metric, 40);
-      const auto without = made.Open("dram");
+      const auto without = made.Open("dram", {.sq_bits = 0});
       const auto with = made.Open("dram", {.sq_bits = GetParam()});
       ASSERT_TRUE(without != nullptr && with != nullptr);
       const SearchParams options{.k = 10, .ef_l1 = 20, .ef_l0 = 100, .mode = SearchMode::kGraph};
@@ -45,8 +47,11 @@ TEST_P(ScalarCodesTest, AnswersAreExactAndNearlyThoseWithout) {
                         found = made.Search(with, options);
       EXPECT_GE(Shared(found, expected), kTierQueries * (GetParam() == 8 ? 9 : 8));
       EXPECT_GT(found.total.estimates, 0u);
-      EXPECT_LT(found.total.distances_fast + found.total.distances_slow,
-                expected.total.distances_fast + expected.total.distances_slow);
+      // Four bits of inner products rank many again.
+      if (metric != Metric::kInnerProduct || GetParam() == 8) {
+        EXPECT_LT(found.total.distances_fast + found.total.distances_slow,
+                  expected.total.distances_fast + expected.total.distances_slow);
+      }
       const Kernels& kernels = with->kernels();
       std::vector<std::byte> query(kernels.row_bytes), row(kernels.row_bytes);
       for (std::size_t q = 0; q < kTierQueries; ++q) {
@@ -67,7 +72,7 @@ TEST_P(ScalarCodesTest, AnswersAreExactAndNearlyThoseWithout) {
 TEST_P(ScalarCodesTest, GivesTheSameAnswersOnEveryTierInEveryMode) {
   const TierSample made(DType::kF32, Metric::kL2, 24);
   const auto dram = made.Open("dram", {.sq_bits = GetParam()});
-  const auto plain = made.Open("dram");
+  const auto plain = made.Open("dram", {.sq_bits = 0});
   for (const std::string tier : {"mapped", "emulated:lat=300ns"}) {
     const auto slow = made.Open(tier, {.helper_threads = 1, .sq_bits = GetParam()});
     const auto cached = made.Open(
@@ -174,7 +179,7 @@ TEST(ScalarCodes, TheFastestThatIsTunedIsTaken) {
     const std::string& fast = ImplOf(*index).placement().fast;
     return fast.ends_with("sq4") ? 4 : fast.ends_with("sq8") ? 8 : 0;
   };
-  EXPECT_EQ(bits_of({}), 0);  // nothing is tuned
+  EXPECT_EQ(bits_of({}), 4) << "nothing is tuned: those of the file";
   WriteTimes(made.path, content, {{0, 30}, {4, 20}, {8, 25}});
   EXPECT_EQ(bits_of({}), 4);
   EXPECT_EQ(bits_of({.sq_bits = 0}), 0);
@@ -185,6 +190,32 @@ TEST(ScalarCodes, TheFastestThatIsTunedIsTaken) {
   EXPECT_EQ(bits_of({}), 0);
   WriteTimes(made.path, content, {{0, 20}});
   EXPECT_EQ(bits_of({}), 0);
+}
+
+TEST(ScalarCodes, ThoseOfTheFileAreUsedWhereL0IsInMemoryAndAreWhatOpenWouldMake) {
+  const TierSample made(DType::kF32, Metric::kL2, 24);
+  ASSERT_EQ(ReadInfo(made.path)->scalar_bits, 4u);
+  EXPECT_EQ(ReadInfo(TierSample(DType::kU8, Metric::kL2, 24).path)->scalar_bits, 0u);
+  for (const auto& [slow, bits] : {std::pair<const char*, std::uint32_t>("dram", 4),
+                                   {"mapped", 4},
+                                   {"emulated:lat=1ns", 0},
+                                   {"nvme", 0}}) {
+    const auto index = made.Open(slow, {});
+    ASSERT_TRUE(index != nullptr) << slow;
+    EXPECT_EQ(ImplOf(*index).placed().Context().scalar_bits, bits) << slow;
+  }
+  const auto index = made.Open("dram", {});
+  const PlacedIndex& placed = ImplOf(*index).placed();
+  Progress quiet(Progress::Show::kNever);
+  const auto row = [&](NodeId id) {
+    return id < placed.n1() ? placed.FastRow(id) : placed.Record(id);
+  };
+  const auto made_here = MakeScalarCodes(placed, *LearnScalarCodes(placed.kernels, 4, 1500, row),
+                                         nullptr, **MakeTier("dram"), quiet);
+  ASSERT_TRUE(made_here.ok()) << made_here.status();
+  for (NodeId id = 0; id < 1500; ++id) {
+    EXPECT_EQ(std::memcmp(placed.coded->FastRow(id), (*made_here)->view.FastRow(id), 12), 0) << id;
+  }
 }
 
 TEST(ScalarCodes, OtherNumbersOfBitsAreRefused) {

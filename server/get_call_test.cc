@@ -20,9 +20,7 @@ constexpr std::size_t kGetDim = 128;
 class GetCallTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    ServerOptions options = LoopbackOptions({{"sift", SampleIndex()},
-                                             {"cosine", CosineIndex()},
-                                             {"old", "index/format/golden/v2.0.hmann"}});
+    ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}, {"cosine", CosineIndex()}});
     options.limits.max_batch = 300;
     options.limits.max_reply_bytes = 250 * kGetDim;
     served_ = new Served(options);
@@ -103,11 +101,6 @@ TEST_F(GetCallTest, WhatIsWrongIsNamed) {
   const absl::Status unknown = Refusal("nothing", {3});
   EXPECT_TRUE(absl::IsNotFound(unknown)) << unknown;
   EXPECT_THAT(std::string(unknown.message()), HasSubstr("[index nothing]"));
-
-  const absl::Status old = Refusal("old", {3});
-  EXPECT_TRUE(absl::IsFailedPrecondition(old)) << old;
-  EXPECT_EQ(Reason(old), "NO_LABEL_ORDER");
-  EXPECT_THAT(std::string(old.message()), HasSubstr("hmann promote"));
 
   const std::uint64_t one = 1;
   client::Cancellation cancellation;

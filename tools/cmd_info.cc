@@ -44,8 +44,11 @@ void PrintInfo(const IndexInfo& info, const std::string& path) {
       << absl::StrFormat("  %d vectors, %d x %s, metric %s, %s\n", info.n, info.dim,
                          std::string(Name(info.dtype)), std::string(Name(info.metric)),
                          info.user_labels ? "labels of its own" : "labels are row numbers")
-      << absl::StrFormat("  M %d, efConstruction %d, alpha %g, seed %d, promoted %.2f %%\n", info.m,
-                         info.ef_construction, info.alpha, info.seed, 100 * info.promote)
+      << absl::StrFormat("  M %d, efConstruction %d, alpha %g, seed %d, promoted %.2f %%%s\n",
+                         info.m, info.ef_construction, info.alpha, info.seed, 100 * info.promote,
+                         info.scalar_bits > 0
+                             ? absl::StrFormat(", scalar codes of %d bits", info.scalar_bits)
+                             : "")
       << absl::StrFormat("  content hash %016x\n\n  layer         nodes  max degree  mean degree\n",
                          info.content_hash);
   for (std::size_t level = info.layers.size(); level-- > 0;) {

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +24,7 @@ using Json = nlohmann::ordered_json;
 struct TuneFlags {
   TuneOptions tune;
   std::vector<std::string> slow;
-  std::vector<std::uint32_t> sq = {0};
+  std::vector<std::uint32_t> sq;
   std::vector<double> recalls = {0.9, 0.95, 0.99};
   std::vector<std::string> latencies;
   bool json = false;
@@ -78,8 +79,9 @@ absl::Status Tune(const TuneFlags& flags) {
         {.latency_us = std::chrono::duration<double, std::micro>(latency).count()});
   }
   Json json = {{"table", TunedPath(options.index)}, {"tuned", Json::array()}};
-  std::vector<std::pair<std::string, std::uint32_t>> placements;
+  std::vector<std::pair<std::string, std::optional<std::uint32_t>>> placements;
   for (const std::string& slow : flags.slow) {
+    if (flags.sq.empty()) placements.emplace_back(slow, std::nullopt);
     for (const std::uint32_t bits : flags.sq) placements.emplace_back(slow, bits);
   }
   for (const auto& [slow, bits] : placements) {
@@ -87,7 +89,8 @@ absl::Status Tune(const TuneFlags& flags) {
     options.open.sq_bits = bits;
     Progress progress;
     const absl::StatusOr<TuneReport> report = hmann::Tune(options, progress);
-    if (bits > 0 && placements.size() > 1 && absl::IsFailedPrecondition(report.status())) {
+    if (bits.value_or(0) > 0 && placements.size() > 1 &&
+        absl::IsFailedPrecondition(report.status())) {
       std::cerr << "warning: passed over: " << report.status().message() << '\n';
       continue;
     }
@@ -152,10 +155,9 @@ CommandAction SetupTune(CLI::App& app) {
   app.remove_option(app.get_option("--sq"));
   app.add_option("--sq", flags->sq,
                  "bits of scalar codes to tune in turn, as 0,4,8; the index is then opened with "
-                 "the fastest, unless --sq is given")
+                 "the fastest, unless --sq is given (default: those of the index)")
       ->delimiter(',')
-      ->check(CLI::IsMember({0, 4, 8}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({0, 4, 8}));
   app.add_flag("--accept-noise", tune->accept_noise,
                "store times even if other programs or virtual machines used the CPU meanwhile");
   app.add_flag("--json", flags->json, "print the report as one JSON object on stdout");

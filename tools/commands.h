@@ -31,6 +31,7 @@ CommandAction SetupPlan(CLI::App& app);
 CommandAction SetupTune(CLI::App& app);
 CommandAction SetupInfo(CLI::App& app);
 CommandAction SetupVerify(CLI::App& app);
+CommandAction SetupUpgrade(CLI::App& app);
 CommandAction SetupSearch(CLI::App& app);
 CommandAction SetupGet(CLI::App& app);
 CommandAction SetupServe(CLI::App& app);

@@ -33,6 +33,8 @@ constexpr Command kCommands[] = {
      "hmann info sample.hmann", SetupInfo},
     {"verify", "Check every checksum and invariant of an index", "hmann verify sample.hmann",
      SetupVerify},
+    {"upgrade", "Convert an index of format 2 to the current format, without building it anew",
+     "hmann upgrade old.hmann --out new.hmann", SetupUpgrade},
     {"search", "Search an index in this process",
      "hmann search sample.hmann --queries datasets/sample/query.u8bin --groundtruth "
      "datasets/sample/query.gt100",

@@ -31,9 +31,10 @@ void AddOpenFlags(CLI::App& app, OpenOptions* open) {
       ->capture_default_str();
   app.add_option_function<std::uint32_t>(
          "--sq", [open](const std::uint32_t& bits) { open->sq_bits = bits; },
-         "scalar quantization: search with codes of 8 or 4 bits per component (0: none), made when "
-         "the index is opened and kept in fast memory, and rank by exact distances (default: the "
-         "fastest setting that `hmann tune --sq` has tuned, or none)")
+         "scalar quantization: search with codes of 8 or 4 bits per component, and rank by exact "
+         "distances (0: exact distances only). Codes that the index does not contain are made when "
+         "it is opened. Default: the fastest that `hmann tune --sq` has tuned, or those of the "
+         "index if L0 is dram or mapped")
       ->check(CLI::IsMember({0, 4, 8}));
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
 #include "eval/adapters/ladder.h"
@@ -113,7 +114,7 @@ class HmannAdapter : public Adapter {
     return Open(path);
   }
 
-  std::uint64_t BytesMadeAtLoad() const override { return scalar_code_bytes_; }
+  std::uint64_t BytesMadeAtLoad() const override { return made_bytes_; }
 
   absl::Status Prepare(const VectorFile& queries) override {
     const IndexInfo& info = index_->info();
@@ -161,7 +162,7 @@ class HmannAdapter : public Adapter {
          counts["expanded_l1"].get<double>() + counts["expanded_l0"].get<double>(),
          counts["estimates"].get<double>()},
         {static_cast<std::uint32_t>(info.dim * SizeOf(info.dtype)), info.layers[0].max_degree * 4,
-         *open_.sq_bits > 0 ? static_cast<std::uint32_t>(scalar_code) : info.codes.code_bytes});
+         scalar_code > 0 ? static_cast<std::uint32_t>(scalar_code) : info.codes.code_bytes});
     return counts;
   }
 
@@ -173,7 +174,9 @@ class HmannAdapter : public Adapter {
     for (const Placement& placement : index_->Placements()) {  // Placements() queries the kernel
       const bool slow = placement.structure == "l0" || placement.structure.starts_with("label_");
       fast_bytes_ += slow ? 0 : placement.bytes;
-      if (placement.structure == "scalar_codes") scalar_code_bytes_ = placement.bytes;
+      if (placement.structure != "scalar_codes") continue;
+      scalar_code_bytes_ = placement.bytes;
+      made_bytes_ = absl::StrContains(placement.where, "made at load") ? placement.bytes : 0;
     }
     return absl::OkStatus();
   }
@@ -232,12 +235,13 @@ class HmannAdapter : public Adapter {
   }
 
   BuildOptions build_;
-  OpenOptions open_{.slow = "dram", .sq_bits = 0};  ///< on 2 MiB pages unless requested otherwise
+  OpenOptions open_{.slow = "dram"};  ///< on 2 MiB pages unless requested otherwise
   SearchParams search_;
   std::shared_ptr<const Index> index_;
-  std::uint64_t fast_bytes_ = 0;  ///< all but L0 and the label order
-  std::uint64_t scalar_code_bytes_ = 0;
-  std::vector<Searcher> searchers_;  ///< one per thread
+  std::uint64_t fast_bytes_ = 0;         ///< all but L0 and the label order
+  std::uint64_t scalar_code_bytes_ = 0;  ///< in use
+  std::uint64_t made_bytes_ = 0;         ///< of them, not in the file
+  std::vector<Searcher> searchers_;      ///< one per thread
   /// Queries that a thread keeps in flight: by default, and in the current shape.
   int usual_in_flight_ = 1, in_flight_ = 1;
   std::uint64_t row_bytes_ = 0;

@@ -192,6 +192,10 @@ absl::Status AtomicFile::Flush() {
   return WriteFully(fd_, path_, size_ - pending.size(), pending.data(), pending.size());
 }
 
+absl::StatusOr<std::string> AtomicFile::Written() {
+  HMANN_RETURN_IF_ERROR(Flush());
+  return temporary_;
+}
 absl::Status AtomicFile::Commit() {
   HMANN_RETURN_IF_ERROR(Flush());
   if (::fsync(fd_) != 0) return ErrnoError(errno, "fsync", path_);

@@ -77,6 +77,8 @@ class AtomicFile {
   /// (a sparse file).
   absl::Status ExtendTo(std::uint64_t size);
   std::uint64_t size() const { return size_; }
+  /// Writes what is buffered. Returns the path under which the file can be read already.
+  absl::StatusOr<std::string> Written();
 
   absl::Status Commit();
 

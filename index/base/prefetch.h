@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace hmann {
 
@@ -22,6 +23,12 @@ __attribute__((always_inline)) inline void PrefetchLines(const void* address, st
   const char* end = line + bytes;
   for (; line < end; line += kCacheLineBytes) __builtin_prefetch(line, 0, 2);
   std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+/// The same for bytes that may start within a line, in a few more instructions.
+__attribute__((always_inline)) inline void PrefetchUnaligned(const void* address,
+                                                             std::size_t bytes) {
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(address) % kCacheLineBytes;
+  PrefetchLines(static_cast<const char*>(address) - before, bytes + before);
 }
 
 }  // namespace hmann

@@ -21,12 +21,18 @@ constexpr float kQueryUnits = 8;
 constexpr double kClipped[] = {0, 0.0005, 0.002, 0.005, 0.01, 0.02, 0.04};
 constexpr double kWidths[] = {1, 0.9, 0.8};
 
+/// A rotation takes time for each query; it pays if it leaves this share of the error.
+constexpr double kRotate = 0.75;
+
 float Quantile(const std::vector<float>& sorted, double at) {
   return sorted[static_cast<std::size_t>(at * static_cast<double>(sorted.size() - 1))];
 }
 
+/// The nearest of -128 to 127. NaN becomes -128: huge components may overflow. Loops over
+/// it vectorize.
 std::int8_t Rounded(float x) {
-  return static_cast<std::int8_t>(std::round(std::clamp(x, -128.0f, 127.0f)));
+  const float least = x > -128.0f ? x : -128.0f, most = least < 127.0f ? least : 127.0f;
+  return static_cast<std::int8_t>(static_cast<std::int32_t>(most + 128.5f) - 128);
 }
 
 }  // namespace
@@ -38,14 +44,56 @@ absl::StatusOr<ScalarQuantizer> ScalarQuantizer::Learn(
   if (count == 0) return InvalidArgument("sq: no vectors to learn from");
   ScalarQuantizer quantizer(kernels, bits);
   HMANN_RETURN_IF_ERROR(quantizer.ChooseCodeKernels());
-  Columns columns(kernels.dim, std::vector<float>(count));
+  const double error = quantizer.Fit(count, sample);
+  if (bits == 8) return quantizer;
+  ScalarQuantizer rotated = quantizer;
+  rotated.Rotate();
+  return rotated.Fit(count, sample) < kRotate * error ? rotated : quantizer;
+}
+
+double ScalarQuantizer::Fit(std::size_t count,
+                            const std::function<const std::byte*(std::size_t)>& sample) {
+  Columns columns(dims(), std::vector<float>(count));
   Scratch scratch;
   for (std::size_t i = 0; i < count; ++i) {
-    quantizer.Read(sample(i), scratch);
-    for (std::uint32_t d = 0; d < kernels.dim; ++d) columns[d][i] = scratch.components[d];
+    Read(sample(i), scratch);
+    for (std::size_t d = 0; d < columns.size(); ++d) columns[d][i] = scratch.components[d];
   }
-  quantizer.FitRange(columns);
+  return FitRange(columns);
+}
+
+void ScalarQuantizer::Rotate() {
+  constexpr std::uint64_t kSeed = 1;
+  rotation_.emplace(kernels_.dim, kSeed);
+}
+
+absl::StatusOr<ScalarQuantizer> ScalarQuantizer::FromRange(const Kernels& kernels,
+                                                           std::uint32_t bits,
+                                                           std::span<const float> range) {
+  if (bits != 4 && bits != 8) return InvalidArgument("sq: expected 4 or 8, found ", bits);
+  const bool sound =
+      range.size() == ScalarRangeSize(kernels.dim) && range[0] > 0 && range[1] >= 0 &&
+      (range[2] == 0 || (range[2] == 1 && bits == 4)) &&
+      std::all_of(range.begin(), range.end(), [](float x) { return std::isfinite(x); });
+  if (!sound) {
+    return InvalidArgument("expected ", ScalarRangeSize(kernels.dim),
+                           " finite numbers, first a step above 0, a variance, and 0 or 1");
+  }
+  ScalarQuantizer quantizer(kernels, bits);
+  HMANN_RETURN_IF_ERROR(quantizer.ChooseCodeKernels());
+  quantizer.step_ = range[0];
+  quantizer.variance_ = range[1];
+  if (range[2] == 1) quantizer.Rotate();
+  quantizer.lowest_.assign(range.begin() + 3,
+                           range.begin() + 3 + static_cast<std::ptrdiff_t>(quantizer.dims()));
   return quantizer;
+}
+
+std::vector<float> ScalarQuantizer::range() const {
+  std::vector<float> range = {step_, variance_, rotation_.has_value() ? 1.0f : 0.0f};
+  range.insert(range.end(), lowest_.begin(), lowest_.end());
+  range.resize(ScalarRangeSize(kernels_.dim));
+  return range;
 }
 
 absl::Status ScalarQuantizer::ChooseCodeKernels() {
@@ -59,7 +107,7 @@ absl::Status ScalarQuantizer::ChooseCodeKernels() {
   code_kernels_.one = codes->scalar_one[ip ? 1 : 0];
   code_kernels_.many = codes->scalar_many[ip ? 1 : 0];
   code_kernels_.block = nullptr;
-  code_kernels_.row_bytes = (kernels_.dim + 7) / 8 * 4;
+  code_kernels_.row_bytes = ScalarCodeBytes(kernels_.dim, bits_);
   const std::size_t blocks = (kernels_.dim + kBlockDims - 1) / kBlockDims;
   query_bytes_ = static_cast<std::uint32_t>(blocks * sizeof(QueryBlock) + sizeof(std::int32_t));
   return absl::OkStatus();
@@ -80,7 +128,7 @@ double ScalarQuantizer::ErrorOf(const Columns& columns) const {
   return sum / static_cast<double>(columns.size() * columns[0].size());
 }
 
-void ScalarQuantizer::FitRange(Columns& columns) {
+double ScalarQuantizer::FitRange(Columns& columns) {
   for (std::vector<float>& column : columns) std::sort(column.begin(), column.end());
   const std::size_t dim = columns.size();
   ScalarQuantizer best = *this;
@@ -108,22 +156,28 @@ void ScalarQuantizer::FitRange(Columns& columns) {
       best = *this;
     }
   }
-  if (best.lowest_.empty()) best.lowest_ = middles;  // all vectors are equal
+  if (best.lowest_.empty()) {  // all vectors are equal
+    best.lowest_ = middles;
+    least = 0;
+  }
   *this = std::move(best);
+  return least;
 }
 
 void ScalarQuantizer::Read(const std::byte* row, Scratch& scratch) const {
-  scratch.components.resize(kernels_.dim);
+  scratch.components.assign(dims(), 0);
   ReadComponents(kernels_.dtype, row, kernels_.dim, scratch.components.data());
-  if (kernels_.metric != Metric::kCosine || IsFloat(kernels_.dtype)) return;
-  float scale = 1;
-  std::memcpy(&scale, row + kernels_.row_bytes - sizeof(scale), sizeof(scale));
-  for (float& component : scratch.components) component *= scale;
+  if (kernels_.metric == Metric::kCosine && !IsFloat(kernels_.dtype)) {
+    float scale = 1;
+    std::memcpy(&scale, row + kernels_.row_bytes - sizeof(scale), sizeof(scale));
+    for (float& component : scratch.components) component *= scale;
+  }
+  if (rotation_.has_value()) rotation_->Apply(scratch.components.data());
 }
 
 void ScalarQuantizer::Encode(const std::byte* row, std::byte* code, Scratch& scratch) const {
   Read(row, scratch);
-  const std::size_t dim = kernels_.dim, padded = (dim + 7) / 8 * 8;
+  const std::size_t dim = dims(), padded = (dim + 7) / 8 * 8;
   scratch.levels.resize(padded);
   const float most = bits_ == 8 ? 255 : 15, per_step = 1 / step_;
   const float* const components = scratch.components.data();
@@ -131,7 +185,7 @@ void ScalarQuantizer::Encode(const std::byte* row, std::byte* code, Scratch& scr
   std::uint8_t* const levels = scratch.levels.data();
   for (std::size_t d = 0; d < dim; ++d) {
     const float at = (components[d] - lowest[d]) * per_step + 0.5f;
-    levels[d] = static_cast<std::uint8_t>(static_cast<int>(at < 0 ? 0 : at > most ? most : at));
+    levels[d] = static_cast<std::uint8_t>(static_cast<int>(at > 0 ? std::min(at, most) : 0));
   }
   if (bits_ == 4) return PackLevels(levels, padded, 4, code);
   for (std::size_t d = 0; d < dim; ++d) code[d] = static_cast<std::byte>(levels[d] ^ 0x80);
@@ -139,7 +193,7 @@ void ScalarQuantizer::Encode(const std::byte* row, std::byte* code, Scratch& scr
 
 void ScalarQuantizer::EncodeQuery(const std::byte* query, std::byte* out, Scratch& scratch) const {
   Read(query, scratch);
-  const std::size_t dim = kernels_.dim, padded = (dim + 7) / 8 * 8;
+  const std::size_t dim = dims(), padded = (dim + 7) / 8 * 8;
   scratch.query.assign(padded, 0);
   const float* const components = scratch.components.data();
   if (kernels_.metric == Metric::kInnerProduct) {
@@ -148,9 +202,11 @@ void ScalarQuantizer::EncodeQuery(const std::byte* query, std::byte* out, Scratc
     const float scale = largest > 0 ? 127 / largest : 0;
     for (std::size_t d = 0; d < dim; ++d) scratch.query[d] = Rounded(components[d] * scale);
   } else {
-    const float units = bits_ == 8 ? 1 : kQueryUnits, from = bits_ == 8 ? 128 : 0;
+    const float per_unit = (bits_ == 8 ? 1 : kQueryUnits) / step_, from = bits_ == 8 ? 128 : 0;
+    const float* const lowest = lowest_.data();
+    std::int8_t* const levels = scratch.query.data();
     for (std::size_t d = 0; d < dim; ++d)
-      scratch.query[d] = Rounded((components[d] - lowest_[d]) / step_ * units - from);
+      levels[d] = Rounded((components[d] - lowest[d]) * per_unit - from);
   }
   if (bits_ == 8) {
     std::memcpy(out, scratch.query.data(), dim);

@@ -3,19 +3,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "hmann/distance.h"
 #include "index/codes/quantizer.h"
+#include "index/codes/rotation.h"
 
 namespace hmann {
+
+/// Bytes of a code of 4 or 8 bits a component.
+constexpr std::uint32_t ScalarCodeBytes(std::uint32_t dim, std::uint32_t bits) {
+  return bits == 8 ? dim : (dim + 7) / 8 * 4;
+}
+
+constexpr std::size_t ScalarRangeSize(std::uint32_t dim) { return (dim + 7) / 8 * 8 + 3; }
 
 /// Scalar quantization (SQ4, SQ8): each component of a vector becomes a level of 4 or 8
 /// bits. The step between levels is the same for all dimensions, so that sums over levels
 /// are distances. Each dimension has its own middle:
 ///
 ///     x_i = middle_i + step (u_i - (2^bits - 1) / 2) + error
+///
+/// With 4 bits, components may be those of the rotated vector, if that lessens the error:
+/// it spreads the variance evenly, which one step for all dimensions needs.
 ///
 /// A code is a row of other kernels: it has no factors and no centroid. Apart from the
 /// quantization error, these kernels order codes relative to a query as the metric orders
@@ -32,8 +45,15 @@ class ScalarQuantizer {
       const Kernels& kernels, std::uint32_t bits, std::size_t count,
       const std::function<const std::byte*(std::size_t)>& sample);
 
+  /// From the range() of another. Errors: INVALID_ARGUMENT (a range that none has).
+  static absl::StatusOr<ScalarQuantizer> FromRange(const Kernels& kernels, std::uint32_t bits,
+                                                   std::span<const float> range);
+
   std::uint32_t bits() const { return bits_; }
   float step() const { return step_; }
+  /// The step, the variance of a component's error in steps squared, 1 if vectors are
+  /// rotated or else 0, and the values of level 0: ScalarRangeSize(dim) numbers.
+  std::vector<float> range() const;
   /// Kernels over codes and queries as Encode and EncodeQuery write them. The keys are
   /// integers, in order of distance.
   const Kernels& kernels() const { return code_kernels_; }
@@ -59,7 +79,14 @@ class ScalarQuantizer {
  private:
   ScalarQuantizer(const Kernels& kernels, std::uint32_t bits) : kernels_(kernels), bits_(bits) {}
   absl::Status ChooseCodeKernels();
-  void FitRange(std::vector<std::vector<float>>& columns);
+  void Rotate();
+  /// Components of a code: all, or more after a rotation.
+  std::size_t dims() const {
+    return rotation_.has_value() ? rotation_->padded_dim() : kernels_.dim;
+  }
+  /// Returns the mean squared error of a component.
+  double Fit(std::size_t count, const std::function<const std::byte*(std::size_t)>& sample);
+  double FitRange(std::vector<std::vector<float>>& columns);
   /// Mean squared error of a component of `columns`, in steps.
   double ErrorOf(const std::vector<std::vector<float>>& columns) const;
   /// Reads the row's components as the metric sees them.
@@ -69,7 +96,8 @@ class ScalarQuantizer {
   std::uint32_t bits_;
   std::uint32_t query_bytes_ = 0;
   float step_ = 1;
-  float variance_ = 0;         ///< of a component's error, in steps squared
+  float variance_ = 0;  ///< of a component's error, in steps squared
+  std::optional<Rotation> rotation_;
   std::vector<float> lowest_;  ///< the values of level 0
 };
 

@@ -158,6 +158,43 @@ TEST(ScalarQuantizer, RefusesWhatItCannotDo) {
   EXPECT_FALSE(ScalarQuantizer::Learn(set.kernels(), 8, 0, row).ok());
 }
 
+TEST_P(ScalarQuantizerTest, ItsRangeGivesTheSameCodes) {
+  const auto [dtype, metric, bits] = GetParam();
+  const Set set(dtype, metric, 37);
+  const ScalarQuantizer quantizer = Learn(set, bits);
+  const auto again = ScalarQuantizer::FromRange(set.kernels(), bits, quantizer.range());
+  ASSERT_TRUE(again.ok()) << again.status();
+  std::vector<std::vector<std::byte>> queries;
+  const auto keys = KeysOf(set, quantizer, &queries);
+  EXPECT_TRUE(keys == KeysOf(set, *again, &queries));
+  EXPECT_EQ(again->Margin(queries[0].data(), keys[0][0]),
+            quantizer.Margin(queries[0].data(), keys[0][0]));
+  for (const auto& [place, value] :
+       {std::pair<std::size_t, float>(0, 0.0f), {0, NAN}, {1, -1.0f}, {2, 0.5f}, {3, INFINITY}}) {
+    std::vector<float> range = quantizer.range();
+    range[place] = value;
+    EXPECT_FALSE(ScalarQuantizer::FromRange(set.kernels(), bits, range).ok()) << place;
+  }
+  EXPECT_FALSE(ScalarQuantizer::FromRange(set.kernels(), bits, {}).ok());
+}
+
+/// One step for all dimensions serves none if a few vary much more than the others.
+TEST(ScalarQuantizer, VectorsAreRotatedIfThatLessensTheError) {
+  for (const bool uneven : {false, true}) {
+    std::vector<float> rows(1000 * 64);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const float x = static_cast<float>(Random(5, i) % 1000) / 1000;
+      rows[i] = uneven && i % 64 < 8 ? 20 * x : x;
+    }
+    const Kernels kernels = *ChooseKernels(DType::kF32, Metric::kL2, 64);
+    const auto quantizer = ScalarQuantizer::Learn(kernels, 4, 1000, [&](std::size_t i) {
+      return reinterpret_cast<const std::byte*>(&rows[i * 64]);
+    });
+    ASSERT_TRUE(quantizer.ok());
+    EXPECT_EQ(quantizer->range()[2], uneven ? 1.0f : 0.0f);
+  }
+}
+
 TEST(ScalarQuantizer, VectorsThatAreAllAlikeHaveKeys) {
   const Set set(DType::kF32, Metric::kL2, 8);
   for (const std::uint32_t bits : {4u, 8u}) {

@@ -18,7 +18,7 @@ struct Payload {
 Payload PayloadOf(const Layers& layers, std::uint32_t dim) {
   Header header;
   header.dtype = DType::kU8;
-  header.dim = dim;
+  header.dim = header.row_bytes = dim;
   header.layers = layers;
   header.mean_degree.resize(layers.nodes.size());
   Payload payload;

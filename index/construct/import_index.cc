@@ -21,13 +21,12 @@ absl::Status CopyLinks(const IndexFile& file, NodeRange ids, NodeId* links,
   std::atomic<NodeId> wrong{kNoNode};
   job.pool.ParallelFor(ids.size(), kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
     if (job.Cancelled()) return;
-    std::vector<NodeId> sorted;
+    std::vector<NodeId> sorted, list(records.max_links);
     std::uint64_t count = 0;
     for (std::size_t i = begin; i < end; ++i) {
       const auto id = static_cast<NodeId>(ids.first + i);
       const std::byte* record = file.l0().data() + records.Offset(id);
-      const std::span<const NodeId> list(
-          reinterpret_cast<const NodeId*>(record + records.LinksOffset(id)), records.max_links);
+      records.UnpackPadded(record + records.LinksOffset(id), list.data());
       if (!CheckLinkList(list, id, n, sorted, count).ok()) {
         wrong = id;
         return;

@@ -31,6 +31,7 @@
 #include "index/construct/jobs/workers.h"
 #include "index/construct/make_bottom.h"
 #include "index/construct/upper_layers.h"
+#include "index/format/scalar_codes.h"
 #include "index/format/writer.h"
 
 namespace hmann {
@@ -400,6 +401,11 @@ absl::Status Pipeline::Write() {
   AdviseRandom(false);
   HMANN_ASSIGN_OR_RETURN(report_.info,
                          WriteIndex(options_.out, contents, job_.progress, job_.cancelled));
+  if (MayHaveScalarCodes(kernels_.dtype, n_, kernels_.row_bytes) && report_.info.scalar_bits == 0) {
+    report_.notes.push_back(
+        "no scalar codes: with 4 or 8 bits a component, searches would miss neighbors or read more "
+        "than half of the bytes");
+  }
   phases_.End("write");
   return absl::OkStatus();
 }

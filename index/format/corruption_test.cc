@@ -135,7 +135,7 @@ TEST_F(Corruption, EveryPartOfTheFileIsCheckedByVerify) {
 
 TEST_F(Corruption, OtherVersionsAreNamed) {
   for (const auto& [major, minor] :
-       {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 3}, {3, 0}}) {
+       {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 3}, {3, 1}, {4, 0}}) {
     std::vector<std::byte> bytes = good_;
     Poke(std::span(bytes), kMajor, major);
     Poke(std::span(bytes), kMinor, minor);
@@ -145,10 +145,8 @@ TEST_F(Corruption, OtherVersionsAreNamed) {
     const absl::Status status = Open(bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
     EXPECT_EQ(status.message(), absl::StrCat(path_.str(), ": is format ", major, ".", minor,
-                                             "; this program reads 2.0 to 2.2: build it again"));
+                                             "; this program reads 3.0: build it again"));
   }
-  EXPECT_THAT(std::string(OpenWith(kMinor, std::uint16_t{2}).message()),
-              HasSubstr("offset 10: expected minor version 1 with dtype 1; found 2"));
   const absl::Status swapped =
       OpenWith(kEndianTag, __builtin_bswap32(Peek<std::uint32_t>(good_, kEndianTag)));
   EXPECT_EQ(swapped.code(), absl::StatusCode::kUnimplemented) << swapped;
@@ -300,20 +298,74 @@ TEST_F(CodesCorruption, CellsThatBreakTheirRulesAreFound) {
               HasSubstr("mean: expected a finite number"));
 }
 
+/// A file with scalar codes and sorted labels.
+class ScalarCorruption : public CodesCorruption {
+ protected:
+  void SetUp() override { Make({.dtype = DType::kF32, .user_labels = true, .scalar_bits = 4}); }
+};
+
+TEST_F(ScalarCorruption, EveryPartOfTheNewSectionsIsChecked) {
+  ASSERT_EQ(Verify(good_), absl::OkStatus());
+  for (const SectionKind kind :
+       {SectionKind::kSortedLabels, SectionKind::kScalarRange, SectionKind::kScalarCodes}) {
+    for (const Section& s : sections_) {
+      if (s.kind != kind) continue;
+      for (std::uint64_t offset = s.offset; offset < s.offset + s.bytes; offset += 7) {
+        std::vector<std::byte> bytes = good_;
+        bytes[offset] ^= std::byte{0x04};
+        ASSERT_EQ(Open(bytes), absl::OkStatus()) << offset;
+        const absl::Status status = Verify(bytes);
+        ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << offset;
+        ASSERT_THAT(std::string(status.message()), HasSubstr(Name(s)));
+      }
+    }
+  }
+  for (const int bits : {1, 2, 3, 5, 255}) {
+    EXPECT_THAT(std::string(OpenWith(kScalarBits, static_cast<std::uint8_t>(bits)).message()),
+                HasSubstr(absl::StrCat("scalar_bits: expected 0, 4 or 8; found ", bits)));
+  }
+  EXPECT_THAT(std::string(OpenWith(kScalarBits, std::uint8_t{8}).message()),
+              HasSubstr("scalar_codes: expected 4000 bytes; found 2400"));
+  EXPECT_THAT(std::string(OpenWith(kScalarBits, std::uint8_t{0}).message()),
+              HasSubstr("scalar_range: expected no more sections"));
+}
+
+TEST_F(ScalarCorruption, WithEveryChecksumRightWrongCodesAreFound) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::uint64_t range = Place(SectionKind::kScalarRange),
+                      codes = Place(SectionKind::kScalarCodes);
+  for (const auto& [place, value] : {std::pair<std::uint64_t, float>(0, 0.0f),
+                                     {0, -1.0f},
+                                     {0, nan},
+                                     {4, -1.0f},
+                                     {8, 2.0f},
+                                     {12, nan}})
+    EXPECT_THAT(VerifyWith(range + place, value), HasSubstr("scalar range: expected 27 finite"));
+  EXPECT_THAT(VerifyWith(range, 1.0f), HasSubstr("scalar code of node 0"));
+  EXPECT_THAT(
+      VerifyWith(codes + 7 * 12 + 3,
+                 static_cast<std::uint8_t>(Peek<std::uint8_t>(good_, codes + 7 * 12 + 3) ^ 1)),
+      HasSubstr("scalar code of node 7: not that of its vector"));
+}
+
 TEST_F(Corruption, LinkListsThatBreakTheirRulesAreFound) {
-  const std::uint64_t slow = L0(150) + records_.links_offset, fast = L0(3),
+  const std::uint64_t slow = L0(150) + records_.LinksOffset(150),
                       upper = sections_[0].offset + 5 * 8 * 4;
-  EXPECT_THAT(VerifyWith(slow, NodeId{200}),
+  // 200 nodes: links of eight bits, of which all ones is none.
+  ASSERT_EQ(records_.link_bits, 8u);
+  const std::uint64_t fast = L0(3);
+  EXPECT_THAT(VerifyWith(slow, std::uint8_t{200}),
               HasSubstr("layer 0, node 150, link 0: expected a node of this layer; found 200"));
-  EXPECT_THAT(VerifyWith(slow, NodeId{150}), HasSubstr("another node than itself; found 150"));
-  EXPECT_THAT(VerifyWith(slow + 4, NodeId{151}), HasSubstr("no link twice; found 151"));
-  EXPECT_THAT(VerifyWith(slow + 8, kNoNode),
+  EXPECT_THAT(VerifyWith(slow, std::uint8_t{150}),
+              HasSubstr("another node than itself; found 150"));
+  EXPECT_THAT(VerifyWith(slow + 1, std::uint8_t{151}), HasSubstr("no link twice; found 151"));
+  EXPECT_THAT(VerifyWith(slow + 2, std::uint8_t{255}),
               HasSubstr("link 3: expected no link after the end of the list"));
-  EXPECT_THAT(VerifyWith(slow + 28, kNoNode), HasSubstr("mean degree of layer 0"));
-  EXPECT_THAT(VerifyWith(fast, NodeId{3}), HasSubstr("layer 0, node 3, link 0"));
+  EXPECT_THAT(VerifyWith(slow + 7, std::uint8_t{255}), HasSubstr("mean degree of layer 0"));
+  EXPECT_THAT(VerifyWith(fast, std::uint8_t{3}), HasSubstr("layer 0, node 3, link 0"));
   EXPECT_THAT(VerifyWith(upper, NodeId{32}),
               HasSubstr("layer 1, node 5, link 0: expected a node of this layer; found 32"));
-  EXPECT_THAT(VerifyWith(slow, NodeId{200}), HasSubstr(absl::StrCat("offset ", slow)));
+  EXPECT_THAT(VerifyWith(slow, std::uint8_t{200}), HasSubstr(absl::StrCat("offset ", slow)));
 }
 
 TEST_F(Corruption, NodesThatCannotBeReachedAreFound) {
@@ -321,8 +373,9 @@ TEST_F(Corruption, NodesThatCannotBeReachedAreFound) {
   for (NodeId id = 0; id < 200;
        ++id) {  // nodes linked to 170 are linked to the opposite node instead
     for (std::size_t i = 0; i < 8; ++i) {
-      const std::uint64_t place = L0(id) + records_.LinksOffset(id) + 4 * i;
-      if (Peek<NodeId>(bytes, place) == 170) Poke(std::span(bytes), place, (id + 100) % 200);
+      const std::uint64_t place = L0(id) + records_.LinksOffset(id) + i;
+      if (Peek<std::uint8_t>(bytes, place) == 170)
+        Poke(std::span(bytes), place, static_cast<std::uint8_t>((id + 100) % 200));
     }
   }
   Reseal(bytes);
@@ -340,11 +393,12 @@ TEST_F(Corruption, VectorsLabelsAndPaddingAreChecked) {
   EXPECT_THAT(VerifyWith(fast_rows + 2 * 64 + 20, 0.0f), HasSubstr("vector of node 2"));
   EXPECT_THAT(VerifyWith(fast_rows + 2 * 64 + 24, std::byte{1}),
               HasSubstr("padding after a vector"));
-  EXPECT_THAT(VerifyWith(record + 60, std::byte{1}), HasSubstr("padding after a record"));
-  EXPECT_THAT(VerifyWith(L0(0) + 32, std::byte{1}), HasSubstr("padding after a link record"));
+  const std::uint64_t end_a = sections_.back().offset + records_.regions[1].begin;
+  EXPECT_THAT(VerifyWith(end_a - 1, std::byte{1}), HasSubstr("padding after the last record"));
+  EXPECT_THAT(VerifyWith(L0(199) + 24, std::byte{1}), HasSubstr("padding of unused rows"));
   EXPECT_THAT(VerifyWith(sections_[1].offset - 1, std::byte{1}),
               HasSubstr("padding between sections"));
-  EXPECT_THAT(VerifyWith(record + records_.label_offset, std::uint32_t{200}),
+  EXPECT_THAT(VerifyWith(record + records_.LabelOffset(150), std::uint32_t{200}),
               HasSubstr("label of node 150: expected a row number below 200"));
   EXPECT_THAT(VerifyWith(fast_labels, Peek<std::uint32_t>(good_, fast_labels + 4)),
               HasSubstr("again"));

@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kGolden[] = "index/format/golden/v2.hmann";
+constexpr char kGolden[] = "index/format/golden/v3.hmann";
 
 absl::StatusOr<IndexInfo> Write(const std::string& path, RingIndex& index) {
   Progress silent(Progress::Show::kNever);
@@ -63,19 +63,20 @@ void ExpectHolds(const IndexFile& file, RingIndex& index) {
     }
   }
   for (NodeId id = 0; id < layers.n(); ++id) {
-    const auto record = file.l0().subspan(records.Offset(id), records.RecordBytes(id));
+    const auto record = file.l0().subspan(records.Offset(id));
     const bool fast = id < layers.n1();
     const auto row = fast ? file.fast_rows().subspan(id * file.fast_row_stride(), records.row_bytes)
-                          : record.subspan(records.row_offset, records.row_bytes);
+                          : record.first(records.row_bytes);
     const auto label = fast ? file.fast_labels().subspan(std::size_t{id} * records.label_bytes,
                                                          records.label_bytes)
-                            : record.subspan(records.label_offset, records.label_bytes);
+                            : record.subspan(records.LabelOffset(id), records.label_bytes);
     std::uint64_t number = 0;
     std::memcpy(&number, label.data(), label.size());
     ASSERT_EQ(0, std::memcmp(row.data(), index.Row(id), row.size())) << id;
     ASSERT_EQ(number, index.Label(id)) << id;
-    ASSERT_EQ(As<NodeId>(record.subspan(records.LinksOffset(id), 4 * records.max_links)),
-              Padded(index.Links(0, id), records.max_links));
+    std::vector<NodeId> links(records.max_links);
+    records.UnpackPadded(record.data() + records.LinksOffset(id), links.data());
+    ASSERT_EQ(links, Padded(index.Links(0, id), records.max_links));
   }
 }
 
@@ -91,6 +92,8 @@ TEST(Format, WhatGoesInComesOut) {
       {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .user_labels = true},
       {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1},
       {.n = 90, .n1 = 21, .m = 5, .dim = 1200, .dtype = DType::kF32, .bits = 4},
+      {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kF32, .scalar_bits = 4},
+      {.n = 90, .n1 = 20, .m = 5, .dim = 9, .dtype = DType::kF16, .scalar_bits = 8},
   };
   for (const RingIndex::Shape& shape : shapes) {
     RingIndex index(shape);
@@ -103,7 +106,7 @@ TEST(Format, WhatGoesInComesOut) {
     ExpectHolds(*file, index);
     EXPECT_EQ(Verify(path), absl::OkStatus());
     EXPECT_EQ(file->info().content_hash, written->content_hash);
-    EXPECT_EQ(file->info().version, shape.dtype == DType::kF16 ? "2.2" : "2.1");
+    EXPECT_EQ(file->info().version, "3.0");
     EXPECT_EQ(file->info().file_bytes, file->file().bytes().size());
   }
 }
@@ -122,7 +125,7 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
   EXPECT_EQ(info->alpha, 1.25f);
   EXPECT_DOUBLE_EQ(info->promote, 0.16);
   EXPECT_EQ(info->seed, 7u);
-  EXPECT_EQ(info->version, "2.1");
+  EXPECT_EQ(info->version, "3.0");
   EXPECT_FALSE(info->user_labels);
   ASSERT_EQ(info->layers.size(), 4u);
   EXPECT_EQ(info->layers[1].nodes, 32u);
@@ -141,12 +144,13 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
   EXPECT_EQ(sum, info->file_bytes);
   EXPECT_EQ(lines["upper_links"].bytes, 4u * (32 * 8 + 8 * 4 + 2 * 4));
   EXPECT_EQ(lines["fast_vectors"].bytes, 32u * 20);
-  EXPECT_EQ(lines["l0_links"].bytes, 4u * 200 * 8);
+  EXPECT_EQ(lines["l0_links"].bytes, 200u * 8) << "eight bits a link";
   EXPECT_EQ(lines["slow_vectors"].bytes, 168u * 20);
   EXPECT_EQ(lines["labels"].bytes, 200u * 4);
   EXPECT_EQ(lines["norms"].bytes, 200u * 4);
   EXPECT_EQ(lines["header"].bytes, 4096u);
-  for (const char* name : {"upper_links", "fast_vectors", "l0_links", "slow_vectors"})
+  EXPECT_EQ(lines["l0_links"].formula, 4u * 200 * 8);
+  for (const char* name : {"upper_links", "fast_vectors", "slow_vectors"})
     EXPECT_EQ(lines[name].bytes, lines[name].formula) << name;
 }
 
@@ -154,7 +158,7 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
 /// Until hmann 1.0, a deliberate change of the format rewrites it:
 /// HMANN_GOLDEN=overwrite.
 TEST(Format, GoldenFile) {
-  RingIndex index({.bits = 2, .replicas = 2});
+  RingIndex index({.user_labels = true, .bits = 2, .replicas = 2, .scalar_bits = 4});
   if (const char* mode = std::getenv("HMANN_GOLDEN");
       mode != nullptr && std::string_view(mode) == "overwrite") {
     ASSERT_TRUE(Write(kGolden, index).ok());
@@ -163,11 +167,11 @@ TEST(Format, GoldenFile) {
   ASSERT_TRUE(file.ok()) << file.status();
   ExpectHolds(*file, index);
   EXPECT_EQ(Verify(kGolden), absl::OkStatus());
-  EXPECT_EQ(file->info().version, "2.1");
+  EXPECT_EQ(file->info().version, "3.0");
   EXPECT_LT(file->info().file_bytes, 100'000u);
   std::set<SectionKind> kinds;
   for (const Section& section : file->sections()) kinds.insert(section.kind);
-  EXPECT_EQ(kinds.size(), 9u) << "every kind of section is in it";
+  EXPECT_EQ(kinds.size(), 12u) << "every kind of section is in it";
   EXPECT_EQ(file->info().codes, index.contents.codes);
   ASSERT_EQ(file->cells().size(), index.contents.cells.size());
   for (std::size_t i = 0; i < file->cells().size(); ++i) {

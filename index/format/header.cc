@@ -9,6 +9,7 @@
 #include "index/base/checksum.h"
 #include "index/base/status_macros.h"
 #include "index/codes/code_layout.h"
+#include "index/codes/scalar_quantizer.h"
 #include "index/format/label_order.h"
 #include "index/graph/cells.h"
 
@@ -44,7 +45,8 @@ struct HeaderBytes {
   std::uint32_t cell_count;
   float alpha;
   LayerEntry layers[kMaxLayers];
-  std::byte reserved_2[256];
+  std::uint8_t scalar_bits;
+  std::byte reserved_2[255];
   Section sections[kMaxSections];
 };
 static_assert(sizeof(HeaderBytes) == kHeaderBytes && sizeof(Section) == 32 &&
@@ -81,9 +83,23 @@ absl::Status CheckMagic(const std::string& path, std::span<const std::byte> byte
                          shown == 0 ? " (an empty file)" : "");
 }
 
+/// The minor version of format 2: the lowest that can hold the index.
+std::uint16_t OldMinor(const Header& header) {
+  return header.dtype == DType::kF16 ? 2 : header.label_order ? 1 : 0;
+}
+
+absl::Status CheckVersion(const std::string& path, const HeaderBytes& raw, Formats formats) {
+  const bool is_old = raw.format_major == kOldMajor && raw.format_minor <= kOldMinor;
+  if (is_old && formats == Formats::kAlsoOld) return absl::OkStatus();
+  if (raw.format_major == kFormatMajor && raw.format_minor <= kFormatMinor) return absl::OkStatus();
+  return Unimplemented(path, ": is format ", raw.format_major, ".", raw.format_minor,
+                       "; this program reads ", kFormatMajor, ".", kFormatMinor,
+                       is_old ? ": `hmann upgrade` converts it" : ": build it again");
+}
+
 /// Checks what can be checked before the version is known, and the version.
 absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw,
-                           std::uint64_t file_bytes) {
+                           std::uint64_t file_bytes, Formats formats) {
   if (raw.endian_tag == __builtin_bswap32(kEndianTag))
     return Unimplemented(path, ": a big-endian hmann index");
   if (const std::uint64_t found = HeaderChecksum(raw); found != raw.header_checksum) {
@@ -91,11 +107,7 @@ absl::Status CheckPreamble(const std::string& path, const HeaderBytes& raw,
                    absl::Hex(raw.header_checksum, absl::kZeroPad16), "; found ",
                    absl::Hex(found, absl::kZeroPad16));
   }
-  if (raw.format_major != kFormatMajor || raw.format_minor > kFormatMinor) {
-    return Unimplemented(path, ": is format ", raw.format_major, ".", raw.format_minor,
-                         "; this program reads ", kFormatMajor, ".0 to ", kFormatMajor, ".",
-                         kFormatMinor, ": build it again");
-  }
+  HMANN_RETURN_IF_ERROR(CheckVersion(path, raw, formats));
   if (raw.endian_tag != kEndianTag)
     return Corrupt(path, "offset 16: expected endian tag ", kEndianTag, "; found ", raw.endian_tag);
   if (raw.header_bytes != kHeaderBytes)
@@ -117,8 +129,10 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   header.alpha = raw.alpha;
   header.seed = raw.seed;
   header.label_bytes = raw.label_bytes;
-  header.label_order = raw.format_minor > 0;
-  if (const std::uint16_t minor = header.FormatMinor(); raw.format_minor != minor)
+  header.old = raw.format_major == kOldMajor;
+  header.label_order = !header.old || raw.format_minor > 0;
+  if (const std::uint16_t minor = header.old ? OldMinor(header) : kFormatMinor;
+      raw.format_minor != minor)
     return Corrupt(path, "offset 10: expected minor version ", minor, " with dtype ", raw.dtype,
                    "; found ", raw.format_minor);
   if (raw.code_place == 1) {
@@ -130,6 +144,7 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
     return Corrupt(path, "offset 99: code_place: expected 0; found ", raw.code_place);
   header.codes = {raw.code_bits, raw.code_replicas, raw.code_bytes};
   header.cell_count = raw.cell_count;
+  header.scalar_bits = raw.scalar_bits;
   header.file_bytes = raw.file_bytes;
   header.content_hash = raw.content_hash;
   if (raw.n == 0 || raw.n > kMaxNodes)
@@ -207,9 +222,10 @@ absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Heade
 }  // namespace
 
 std::string Name(const Section& section) {
-  static constexpr const char* kNames[] = {"fast_rows", "fast_labels",      "l0",
-                                           "cells",     "second_centroids", "code_mean",
-                                           "codes",     "label_order",      "label_marks"};
+  static constexpr const char* kNames[] = {"fast_rows",     "fast_labels",      "l0",
+                                           "cells",         "second_centroids", "code_mean",
+                                           "codes",         "label_order",      "label_marks",
+                                           "sorted_labels", "scalar_range",     "scalar_codes"};
   if (section.kind == SectionKind::kUpperLinks)
     return absl::StrCat("upper_links[", section.layer, "]");
   const auto kind = static_cast<std::uint32_t>(section.kind);
@@ -217,8 +233,14 @@ std::string Name(const Section& section) {
   return place < std::size(kNames) ? kNames[place] : absl::StrCat("of kind ", kind);
 }
 
+std::string Header::Version() const {
+  return old ? absl::StrCat(kOldMajor, ".", OldMinor(*this))
+             : absl::StrCat(kFormatMajor, ".", kFormatMinor);
+}
+
 RecordLayout Header::Records() const {
-  return RecordLayout::Make(layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes);
+  return (old ? RecordLayout::MakeOld : RecordLayout::Make)(
+      layers.n(), layers.n1(), layers.MaxDegree(0), row_bytes, label_bytes);
 }
 
 absl::Status CheckMetadata(const Header& header) {
@@ -244,6 +266,8 @@ absl::Status CheckMetadata(const Header& header) {
     if (header.codes.code_bytes != bytes)
       return wrong("code_bytes", bytes, header.codes.code_bytes);
   }
+  if (header.scalar_bits != 0 && header.scalar_bits != 4 && header.scalar_bits != 8)
+    return wrong("scalar_bits", "0, 4 or 8", header.scalar_bits);
   const Layers& layers = header.layers;
   if (layers.nodes.empty() || layers.n() == 0 || layers.n() > kMaxNodes) {
     return wrong("n", absl::StrCat("1 to ", kMaxNodes), layers.nodes.empty() ? 0 : layers.n());
@@ -289,9 +313,20 @@ std::vector<Section> PlanSections(const Header& header) {
   if (has_codes) add(SectionKind::kCodeMean, 0, header.dim * sizeof(float));
   if (has_codes) add(SectionKind::kCodes, 0, others * header.codes.code_bytes);
   if (header.label_order) add(SectionKind::kLabelOrder, 0, layers.n() * sizeof(NodeId));
-  if (header.label_order && header.label_bytes == 8)
-    add(SectionKind::kLabelMarks, 0, LabelMarks(layers.n()) * sizeof(std::uint64_t));
+  if (header.label_order && header.label_bytes == 8) {
+    const std::uint64_t n = layers.n();
+    if (header.old) {
+      add(SectionKind::kLabelMarks, 0, (n + 63) / 64 * sizeof(std::uint64_t));
+    } else {
+      add(SectionKind::kSortedLabels, 0, (n + LabelMarks(n)) * sizeof(std::uint64_t));
+    }
+  }
   add(SectionKind::kL0, 0, header.Records().TotalBytes());
+  if (header.scalar_bits > 0) {
+    add(SectionKind::kScalarRange, 0, ScalarRangeSize(header.dim) * sizeof(float));
+    add(SectionKind::kScalarCodes, 0,
+        layers.n() * std::uint64_t{ScalarCodeBytes(header.dim, header.scalar_bits)});
+  }
   return sections;
 }
 
@@ -300,7 +335,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   HeaderBytes raw{};
   std::memcpy(raw.magic, kMagic, sizeof(kMagic));
   raw.format_major = kFormatMajor;
-  raw.format_minor = header.FormatMinor();
+  raw.format_minor = kFormatMinor;
   raw.endian_tag = kEndianTag;
   raw.header_bytes = kHeaderBytes;
   raw.file_bytes = header.file_bytes;
@@ -322,6 +357,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
   raw.code_replicas = static_cast<std::uint8_t>(header.codes.replicas);
   raw.code_bytes = static_cast<std::uint16_t>(header.codes.code_bytes);
   raw.cell_count = header.cell_count;
+  raw.scalar_bits = static_cast<std::uint8_t>(header.scalar_bits);
   for (std::uint32_t layer = 0; layer < raw.layer_count; ++layer) {
     raw.layers[layer] = {header.layers.nodes[layer], header.layers.MaxDegree(layer),
                          header.mean_degree[layer]};
@@ -334,7 +370,7 @@ std::vector<std::byte> EncodeHeader(const Header& header) {
 }
 
 absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes,
-                                    std::uint64_t file_bytes) {
+                                    std::uint64_t file_bytes, Formats formats) {
   HMANN_RETURN_IF_ERROR(CheckMagic(path, bytes));
   if (bytes.size() < kHeaderBytes) {
     return Corrupt(path, "offset 0: expected ", kHeaderBytes, " bytes; found a file of ",
@@ -342,7 +378,7 @@ absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std
   }
   HeaderBytes raw;
   std::memcpy(&raw, bytes.data(), sizeof(raw));
-  HMANN_RETURN_IF_ERROR(CheckPreamble(path, raw, file_bytes));
+  HMANN_RETURN_IF_ERROR(CheckPreamble(path, raw, file_bytes, formats));
   Header header;
   HMANN_RETURN_IF_ERROR(ReadMetadata(path, raw, header));
   HMANN_RETURN_IF_ERROR(ReadSections(path, raw, header));

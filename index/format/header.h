@@ -19,9 +19,12 @@ namespace hmann {
 static_assert(std::endian::native == std::endian::little,
               "index files are little-endian and mapped as they are");
 
-constexpr std::uint16_t kFormatMajor = 2;
-/// 2.0, which can also be read, has no label order; only 2.2 has f16 vectors.
-constexpr std::uint16_t kFormatMinor = 2;
+constexpr std::uint16_t kFormatMajor = 3, kFormatMinor = 0;
+/// The format before, which only UpgradeIndex reads: 2.0 has no label order, and only 2.2
+/// has f16 vectors.
+constexpr std::uint16_t kOldMajor = 2, kOldMinor = 2;
+/// Which formats a caller takes.
+enum class Formats : std::uint8_t { kCurrent, kAlsoOld };
 constexpr std::uint64_t kHeaderBytes = kBlockBytes;
 constexpr std::uint32_t kMaxLayers = 40;
 constexpr std::uint32_t kMaxSections = 96;
@@ -38,7 +41,10 @@ enum class SectionKind : std::uint32_t {
   kCodeMean = 7,
   kCodes = 8,
   kLabelOrder = 9,
-  kLabelMarks = 10,
+  kLabelMarks = 10,  ///< of format 2
+  kSortedLabels = 11,
+  kScalarRange = 12,
+  kScalarCodes = 13,
 };
 
 /// One entry of the section table, 32 bytes in the file.
@@ -51,7 +57,8 @@ struct Section {
 };
 
 /// "upper_links[2]", "fast_rows", "fast_labels", "cells", "second_centroids",
-/// "code_mean", "codes", "label_order", "label_marks", "l0".
+/// "code_mean", "codes", "label_order", "label_marks", "sorted_labels",
+/// "scalar_range", "scalar_codes", "l0".
 std::string Name(const Section& section);
 
 /// Each promoted vector starts on a cache line.
@@ -70,20 +77,22 @@ struct IndexMetadata {
   float alpha = 1;  ///< see IndexInfo
   std::uint64_t seed = 0;
   CodeInfo codes;
+  std::uint32_t scalar_bits = 0;  ///< 4 or 8; 0: no scalar codes
 };
 
 /// The decoded header: everything in an index file outside its sections.
 struct Header : IndexMetadata {
   std::vector<double> mean_degree;  ///< one per layer
   std::uint32_t label_bytes = 4;
+  bool old = false;              ///< format 2, which has its own records
   bool label_order = true;       ///< false in format 2.0
   std::uint32_t cell_count = 0;  ///< promoted nodes that are the centroid of some node
   std::uint64_t file_bytes = 0;
   std::uint64_t content_hash = 0;
   std::vector<Section> sections;
 
-  /// The minor version of its file: the lowest that can hold it.
-  std::uint16_t FormatMinor() const { return dtype == DType::kF16 ? 2 : label_order ? 1 : 0; }
+  /// "3.0".
+  std::string Version() const;
   RecordLayout Records() const;
   /// What the file shows of itself: the bytes, next to the formulas of section 7 of
   /// doc/paper.md.
@@ -101,7 +110,7 @@ std::vector<std::byte> EncodeHeader(const Header& header);
 /// (it looks at no more than kHeaderBytes). `path` is for messages. Errors: see
 /// IndexFile::Open.
 absl::StatusOr<Header> DecodeHeader(const std::string& path, std::span<const std::byte> bytes,
-                                    std::uint64_t file_bytes);
+                                    std::uint64_t file_bytes, Formats formats = Formats::kCurrent);
 
 /// Errors: INVALID_ARGUMENT naming the field, for metadata that no index can have (n, n1,
 /// m, dim, row_bytes, layers, enums).

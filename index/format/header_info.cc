@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "index/codes/scalar_quantizer.h"
 #include "index/format/header.h"
 #include "index/format/label_order.h"
 #include "index/graph/cells.h"
@@ -12,10 +13,11 @@ std::vector<StructureBytes> BytesByStructure(const Header& header) {
   const std::uint64_t vector_bytes = header.dim * SizeOf(header.dtype);
   const bool has_norms = header.metric == Metric::kCosine && !IsFloat(header.dtype);
   const std::uint64_t l0_links = n * layers.MaxDegree(0) * sizeof(NodeId);
+  const RecordLayout records = header.Records();
   std::vector<StructureBytes> lines = {
       {"upper_links", "fast", upper_links, upper_links},
       {"fast_vectors", "fast", n1 * vector_bytes, n1 * vector_bytes},
-      {"l0_links", "slow", l0_links, l0_links},
+      {"l0_links", "slow", n * records.list_bytes, l0_links},
       {"slow_vectors", "slow", (n - n1) * vector_bytes, (n - n1) * vector_bytes},
       {"labels", "both", n * header.label_bytes, 0},
       {"norms", "both", has_norms ? n * sizeof(float) : 0, 0},
@@ -31,8 +33,14 @@ std::vector<StructureBytes> BytesByStructure(const Header& header) {
                                    {"code_mean", "fast", header.dim * sizeof(float), 0}});
   }
   if (header.label_order) {
-    const std::uint64_t marks = header.label_bytes == 8 ? LabelMarks(n) * sizeof(std::uint64_t) : 0;
-    lines.insert(lines.end() - 1, {"label_order", "file", n * sizeof(NodeId) + marks, 0});
+    const std::uint64_t sorted = header.label_bytes == 8 ? n + LabelMarks(n) : 0;
+    lines.insert(lines.end() - 1,
+                 {"label_order", "file", n * sizeof(NodeId) + sorted * sizeof(std::uint64_t), 0});
+  }
+  if (header.scalar_bits > 0) {
+    const std::uint64_t codes = n * ScalarCodeBytes(header.dim, header.scalar_bits);
+    lines.insert(lines.end() - 1,
+                 {"scalar_codes", "fast", codes + ScalarRangeSize(header.dim) * sizeof(float), 0});
   }
   std::uint64_t used = 0;
   for (const StructureBytes& line : lines) used += line.bytes;
@@ -58,9 +66,10 @@ IndexInfo Header::Info() const {
   info.bytes = BytesByStructure(*this);
   info.content_hash = content_hash;
   info.seed = seed;
-  info.version = absl::StrCat(kFormatMajor, ".", FormatMinor());
+  info.version = Version();
   info.file_bytes = file_bytes;
   info.codes = codes;
+  info.scalar_bits = scalar_bits;
   info.user_labels = label_bytes == 8;
   return info;
 }

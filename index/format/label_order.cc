@@ -95,19 +95,20 @@ absl::StatusOr<std::vector<NodeId>> OrderByRow(NodeId n, const LabelOf& label, c
 }
 
 bool CheckLabelOrder(std::span<const std::uint64_t> labels, std::span<const NodeId> order,
-                     std::span<const std::uint64_t> marks, LabelOrderFault* fault) {
+                     std::span<const std::uint64_t> sorted, LabelOrderFault* fault) {
   // Ascending keys belong to different ids, so n of them are all.
   for (std::size_t i = 0; i < order.size(); ++i) {
     const bool known = order[i] < labels.size();
     if (known &&
         (i == 0 || Key{labels[order[i - 1]], order[i - 1]} < Key{labels[order[i]], order[i]}))
       continue;
-    *fault = {false, i};
+    *fault = {.place = i};
     return false;
   }
-  for (std::size_t i = 0; i < marks.size(); ++i) {
-    if (marks[i] == labels[order[i * kLabelsPerMark]]) continue;
-    *fault = {true, i};
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const std::size_t entry = i < order.size() ? i : (i - order.size()) * kLabelsPerMark;
+    if (sorted[i] == labels[order[entry]]) continue;
+    *fault = {true, i, labels[order[entry]]};
     return false;
   }
   return true;

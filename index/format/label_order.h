@@ -12,10 +12,10 @@
 namespace hmann {
 
 /// The label order: ids by label. If labels are row numbers, entry r is the id of row r,
-/// and no search is needed. User labels need a search, whose comparisons read labels from
-/// records. So the label of every kLabelsPerMark-th entry, a *mark*, is stored next to
-/// the order. Then a search reads six records, for any n. See FORMAT.md.
-constexpr NodeId kLabelsPerMark = 64;
+/// and no search is needed. User labels are also stored in this order, followed by
+/// *marks*, the first label of each block. A search among marks, which are in memory, and
+/// then in one block finds a label with one read, and its id with another. See FORMAT.md.
+constexpr NodeId kLabelsPerMark = 512;
 
 constexpr std::uint64_t LabelMarks(std::uint64_t n) {
   return (n + kLabelsPerMark - 1) / kLabelsPerMark;
@@ -34,15 +34,16 @@ absl::StatusOr<std::vector<NodeId>> OrderByRow(NodeId n,
                                                const std::function<std::uint64_t(NodeId)>& label,
                                                const std::function<absl::Status()>& check);
 
-/// Where an order or its marks disagree with the labels.
+/// Where an order or the sorted labels disagree with the labels.
 struct LabelOrderFault {
-  bool in_marks = false;
-  std::uint64_t place = 0;  ///< entry of the order, or number of the mark
+  bool in_sorted = false;
+  std::uint64_t place = 0;     ///< in the order, or in the sorted labels with their marks
+  std::uint64_t expected = 0;  ///< label, if in_sorted
 };
 
-/// Compares a label order and its marks with the user labels of ids 0 .. n - 1. False:
-/// `*fault` is the first fault.
+/// Compares a label order, and the sorted labels with their marks, with the user labels
+/// of ids 0 .. n - 1. False: `*fault` is the first fault.
 bool CheckLabelOrder(std::span<const std::uint64_t> labels, std::span<const NodeId> order,
-                     std::span<const std::uint64_t> marks, LabelOrderFault* fault);
+                     std::span<const std::uint64_t> sorted, LabelOrderFault* fault);
 
 }  // namespace hmann

@@ -68,10 +68,10 @@ class LabelOrderFile : public ::testing::Test {
     const auto file = IndexFile::Open(path_);
     ASSERT_TRUE(file.ok()) << file.status();
     order_.assign(file->label_order().begin(), file->label_order().end());
-    marks_.assign(file->label_marks().begin(), file->label_marks().end());
+    sorted_.assign(file->sorted_labels().begin(), file->sorted_labels().end());
     for (const Section& section : file->sections()) {
       if (section.kind == SectionKind::kLabelOrder) order_at_ = section.offset;
-      if (section.kind == SectionKind::kLabelMarks) marks_at_ = section.offset;
+      if (section.kind == SectionKind::kSortedLabels) sorted_at_ = section.offset;
     }
   }
   absl::Status Verify(const std::vector<std::byte>& bytes) {
@@ -106,14 +106,14 @@ class LabelOrderFile : public ::testing::Test {
   IndexInfo info_;
   std::vector<std::byte> good_;
   std::vector<NodeId> order_;
-  std::vector<std::uint64_t> marks_;
-  std::uint64_t order_at_ = 0, marks_at_ = 0;
+  std::vector<std::uint64_t> sorted_;
+  std::uint64_t order_at_ = 0, sorted_at_ = 0;
 };
 
 TEST_F(LabelOrderFile, RowNumbersLeadToTheirNodes) {
   Make({});
   ASSERT_EQ(order_.size(), 200u);
-  EXPECT_TRUE(marks_.empty());
+  EXPECT_TRUE(sorted_.empty());
   EXPECT_EQ(LineBytes(), 200u * 4);
   for (NodeId row = 0; row < 200; ++row) EXPECT_EQ(index_->Label(order_[row]), row);
   EXPECT_EQ(Verify(good_), absl::OkStatus());
@@ -127,24 +127,29 @@ TEST_F(LabelOrderFile, RowNumbersLeadToTheirNodes) {
   EXPECT_TRUE(absl::IsDataLoss(VerifyWith(order_at_, kNoNode)));
 }
 
-TEST_F(LabelOrderFile, UserLabelsAscendAndHaveMarks) {
-  Make({.user_labels = true});
-  ASSERT_EQ(order_.size(), 200u);
-  ASSERT_EQ(marks_.size(), 4u);
-  EXPECT_EQ(LineBytes(), 200u * 4 + 4 * 8);
-  for (std::size_t i = 1; i < 200; ++i)
-    EXPECT_LT(index_->Label(order_[i - 1]), index_->Label(order_[i]));
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(marks_[i], index_->Label(order_[64 * i]));
+TEST_F(LabelOrderFile, UserLabelsAscendAndAreStoredInTheirOrder) {
+  Make({.n = 1100, .n1 = 90, .user_labels = true});
+  ASSERT_EQ(order_.size(), 1100u);
+  ASSERT_EQ(sorted_.size(), 1100u + 3);
+  EXPECT_EQ(LineBytes(), 1100u * 4 + 1103 * 8);
+  for (std::size_t i = 0; i < 1100; ++i) {
+    EXPECT_EQ(sorted_[i], index_->Label(order_[i]));
+    EXPECT_TRUE(i == 0 || sorted_[i - 1] < sorted_[i]) << i;
+  }
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(sorted_[1100 + i], sorted_[512 * i]);
   EXPECT_EQ(Verify(good_), absl::OkStatus());
 
   const absl::Status swapped = VerifySwapped(70, 71);
   EXPECT_TRUE(absl::IsDataLoss(swapped)) << swapped;
   EXPECT_THAT(std::string(swapped.message()), HasSubstr("order of labels, entry 71"));
-  EXPECT_THAT(std::string(VerifyWith(order_at_ + 12, NodeId{200}).message()),
+  EXPECT_THAT(std::string(VerifyWith(order_at_ + 12, NodeId{1100}).message()),
               HasSubstr("entry 3: expected a node"));
   EXPECT_THAT(std::string(VerifyWith(order_at_ + 12, order_[2]).message()), HasSubstr("entry 3"));
-  EXPECT_THAT(std::string(VerifyWith(marks_at_ + 16, std::uint64_t{1}).message()),
-              HasSubstr(absl::StrCat("mark 2 of the labels: expected ", marks_[2], "; found 1")));
+  for (const std::uint64_t entry : {0u, 700u, 1102u}) {
+    EXPECT_THAT(std::string(VerifyWith(sorted_at_ + 8 * entry, std::uint64_t{1}).message()),
+                HasSubstr(absl::StrCat("sorted labels, entry ", entry, ": expected ",
+                                       sorted_[entry], "; found 1")));
+  }
 }
 
 TEST_F(LabelOrderFile, OfEqualLabelsTheLowestIdIsFirst) {
@@ -159,18 +164,6 @@ TEST_F(LabelOrderFile, OfEqualLabelsTheLowestIdIsFirst) {
     EXPECT_TRUE(a % 3 < b % 3 || (a % 3 == b % 3 && a < b)) << i;
   }
   EXPECT_EQ(VerifyIndex(path_, silent), absl::OkStatus());
-}
-
-/// A file written by hmann 0.x before label orders existed.
-TEST(FormatTwoZero, OpensAndIsSoundWithoutAnOrder) {
-  constexpr char kOld[] = "index/format/golden/v2.0.hmann";
-  const auto file = IndexFile::Open(kOld);
-  ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_EQ(file->info().version, "2.0");
-  EXPECT_TRUE(file->label_order().empty() && file->label_marks().empty());
-  for (const StructureBytes& line : file->info().bytes) EXPECT_NE(line.name, "label_order");
-  Progress silent(Progress::Show::kNever);
-  EXPECT_EQ(VerifyIndex(kOld, silent), absl::OkStatus());
 }
 
 }  // namespace

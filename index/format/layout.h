@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
+#include "index/format/unpack.h"
 #include "index/graph/types.h"
 
 namespace hmann {
@@ -12,59 +15,112 @@ constexpr std::uint64_t kBlockBytes = 4096;
 /// Where each node's record lies in section L0, and the layout within a record. See
 /// FORMAT.md, "Section l0".
 ///
-/// A promoted node (id < n1) has a *link record*, max_links x u32. Every other node has a
-/// *full record*,
+/// A promoted node (id < n1) has a *link record*, its list of max_links numbers of
+/// link_bits bits. Every other node has a *full record*, a row and a tail:
 ///
-///     [ row: row_bytes | links: max_links x u32 | label: label_bytes ]
+///     [ row: row_bytes ]  [ list: list_bytes | label: label_bytes ]
 ///
-/// Records start on a cache line. Link records fill region A. Full records fill region B,
-/// which starts on a block. In both, a record that fits a block does not straddle two, so
-/// that a node read takes one block. A longer record starts on a block and takes whole
-/// blocks. A value; immutable after Make.
+/// Link records fill region A. Full records fill region B, which starts on a block. A
+/// block holds whole records, first their rows, then their tails, so that a node read
+/// takes one block and rows of whole cache lines start on one. A longer record starts on
+/// a block and takes whole blocks. A value; immutable after Make.
 struct RecordLayout {
   /// Requires n1 <= n <= kMaxNodes, label_bytes 4 or 8, row_bytes and max_links below
   /// 2^24 (so that nothing overflows).
   static RecordLayout Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
                            std::uint32_t row_bytes, std::uint32_t label_bytes);
 
-  /// Byte offset of id's record within section L0.
+  /// The records of format 2, for UpgradeIndex: row, links of 32 bits and label one after
+  /// another, padded to whole cache lines.
+  static RecordLayout MakeOld(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
+                              std::uint32_t row_bytes, std::uint32_t label_bytes);
+
+  /// Byte offset of id's record within section L0: of the list of a link record, of the
+  /// row of a full record.
   std::uint64_t Offset(NodeId id) const {
-    const bool full = id >= n1;
-    const Region& region = regions[full];
-    const std::uint64_t rank = id - (full ? n1 : 0);
-    const auto block = static_cast<std::uint64_t>(
-        (static_cast<unsigned __int128>(region.blocks_per_record) * rank) >> 64);
-    return region.begin + rank * region.stride + block * region.block_waste;
+    const Region& region = regions[id >= n1];
+    return region.heads.Offset(RankOf(id), region.units_each);
   }
-  /// Bytes of id's record, a multiple of 64, without the gap up to the next block.
-  std::uint32_t RecordBytes(NodeId id) const { return regions[id >= n1].record_bytes; }
-  /// Bytes from the start of id's record to its links.
-  std::uint32_t LinksOffset(NodeId id) const { return id >= n1 ? links_offset : 0; }
-  /// Bytes from the start of id's record to the end of its links. A search mode reads
-  /// this part: everything but the label.
-  std::uint32_t LinksEnd(NodeId id) const {
-    return LinksOffset(id) + max_links * static_cast<std::uint32_t>(sizeof(NodeId));
+  /// The same for an id >= n1, in fewer instructions.
+  std::uint64_t RowOffset(NodeId id) const {
+    return regions[1].heads.Offset(id - n1, regions[1].units_each);
+  }
+  /// Byte offset of id's list within section L0.
+  std::uint64_t ListOffset(NodeId id) const {
+    const Region& region = regions[id >= n1];
+    return region.tails.Offset(RankOf(id), region.units_each);
+  }
+  /// Bytes from Offset(id) to the list.
+  std::uint32_t LinksOffset(NodeId id) const {
+    return static_cast<std::uint32_t>(ListOffset(id) - Offset(id));
+  }
+  std::uint32_t LabelOffset(NodeId id) const { return LinksOffset(id) + list_bytes; }
+  /// Bytes that a node read takes: whole blocks.
+  std::uint32_t UnitBytes(bool full) const { return regions[full].unit_bytes; }
+  std::uint32_t MostUnitBytes() const { return std::max(UnitBytes(false), UnitBytes(true)); }
+  /// Bytes of id's record without padding.
+  std::uint32_t RecordBytes(NodeId id) const {
+    return id < n1 ? list_bytes : row_bytes + list_bytes + label_bytes;
   }
   /// Bytes of the section, a multiple of kBlockBytes.
   std::uint64_t TotalBytes() const { return total_bytes; }
+
+  /// Writes the max_links numbers of a list to `links`. Unused places, the last ones,
+  /// have a number that is no id. Reads up to kListSlackBytes after the list.
+  void Unpack(const std::byte* list, NodeId* links) const {
+    unpack(list, link_bits, max_links, links);
+  }
+  /// The same, with kNoNode in unused places.
+  void UnpackPadded(const std::byte* list, NodeId* links) const;
+  /// The reverse. `list` must be zero, with kListSlackBytes after it.
+  void Pack(const NodeId* links, std::byte* list) const;
 
   std::uint64_t n = 0, n1 = 0;
   std::uint32_t max_links = 0;  ///< M_0
   std::uint32_t row_bytes = 0;
   std::uint32_t label_bytes = 0;
-  std::uint32_t row_offset = 0;  ///< this and the next two: for full records
-  std::uint32_t links_offset = 0;
-  std::uint32_t label_offset = 0;
+  std::uint32_t link_bits = 0;   ///< least that hold n
+  std::uint32_t list_bytes = 0;  ///< max_links numbers, and in format 2 the gap before a label
 
+  UnpackList unpack = UnpackScalar;
+
+  /// The unit of id's record: the blocks that a node read takes.
+  struct Place {
+    std::uint64_t unit;  ///< its offset in the section
+    std::uint32_t slot;  ///< of the record in it
+  };
+  Place PlaceOf(NodeId id) const {
+    const Region& region = regions[id >= n1];
+    const std::uint64_t rank = RankOf(id);
+    return {region.begin + rank / region.per_unit * region.unit_bytes,
+            static_cast<std::uint32_t>(rank % region.per_unit)};
+  }
+
+  /// Where the records of a region have one of their parts: at begin + rank * stride,
+  /// plus `waste` for each unit before.
+  struct Parts {
+    std::uint64_t begin = 0, waste = 0;
+    std::uint32_t stride = 0;
+
+    std::uint64_t Offset(std::uint64_t rank, std::uint64_t units_each) const {
+      const auto unit =
+          static_cast<std::uint64_t>(static_cast<unsigned __int128>(units_each) * rank >> 64);
+      return begin + rank * stride + unit * waste;
+    }
+  };
   struct Region {
     std::uint64_t begin = 0;
-    std::uint32_t record_bytes = 0;
-    std::uint64_t stride = 0;
-    std::uint64_t blocks_per_record = 0;  ///< fraction of 2^64, rounded up; 0 if block_waste is 0
-    std::uint64_t block_waste = 0;        ///< bytes at the end of a block that hold no record
+    std::uint32_t unit_bytes = 0;  ///< a block, or the blocks of a long record
+    std::uint32_t per_unit = 0;    ///< records
+    std::uint64_t units_each = 0;  ///< units a record, fraction of 2^64, rounded up; 0: no waste
+    Parts heads;                   ///< rows; of link records, the lists
+    Parts tails;                   ///< lists
   };
   Region regions[2];  ///< A: link records, B: full records
   std::uint64_t total_bytes = 0;
+
+ private:
+  std::uint64_t RankOf(NodeId id) const { return id - (id >= n1 ? n1 : 0); }
 };
 
 }  // namespace hmann

@@ -2,28 +2,33 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "index/base/random.h"
 
 namespace hmann {
 namespace {
 
-/// The rule as FORMAT.md states it, by plain division.
-std::uint64_t SlowOffset(const RecordLayout& layout, NodeId id) {
-  const bool full = id >= layout.n1;
-  const std::uint64_t payload =
-      full ? layout.label_offset + layout.label_bytes : std::uint64_t{4} * layout.max_links;
-  const std::uint64_t record = (payload + 63) / 64 * 64;
-  const auto place = [](std::uint64_t rank, std::uint64_t bytes) {
-    if (bytes > 4096) return rank * ((bytes + 4095) / 4096 * 4096);
-    const std::uint64_t per_block = 4096 / bytes;
-    return rank / per_block * 4096 + rank % per_block * bytes;
+/// The rule as FORMAT.md states it, by plain division: where a part of `bytes` bytes lies
+/// that is part of a record of `record` bytes, `at` bytes from the first of its unit.
+struct Slow {
+  std::uint64_t row = 0, list = 0, end = 0;
+};
+Slow SlowPlace(const RecordLayout& layout, NodeId id) {
+  const auto of = [](std::uint64_t rank, std::uint64_t row, std::uint64_t tail) {
+    const std::uint64_t stride = (row + 3) / 4 * 4, record = stride + tail,
+                        count = record > 4080 ? 1 : 4080 / record,
+                        unit = record > 4080 ? (record + 16 + 4095) / 4096 * 4096 : 4096;
+    const std::uint64_t begin = rank / count * unit, slot = rank % count;
+    return Slow{begin + slot * stride, begin + count * stride + slot * tail, begin + unit};
   };
-  if (!full) return place(id, record);
-  const std::uint64_t links = (std::uint64_t{4} * layout.max_links + 63) / 64 * 64;
-  const std::uint64_t region_b =
-      layout.n1 == 0 ? 0 : (place(layout.n1 - 1, links) + links + 4095) / 4096 * 4096;
-  return region_b + place(id - layout.n1, record);
+  const std::uint64_t list = (std::uint64_t{layout.max_links} * layout.link_bits + 7) / 8;
+  if (id < layout.n1) return of(id, 0, list);
+  const std::uint64_t region_b = layout.n1 == 0 ? 0 : of(layout.n1 - 1, 0, list).end;
+  Slow slow = of(id - layout.n1, layout.row_bytes, list + layout.label_bytes);
+  return {slow.row + region_b, slow.list + region_b, slow.end + region_b};
 }
 
 TEST(RecordLayout, OffsetsAreThoseOfPlainDivision) {
@@ -39,55 +44,67 @@ TEST(RecordLayout, OffsetsAreThoseOfPlainDivision) {
         draw(4, 2) == 0 ? 4 : 8);
     SCOPED_TRACE(absl::StrCat("seed ", trial, ": n ", n, " n1 ", n1, " links ", layout.max_links,
                               " row ", row_bytes));
+    ASSERT_GE(std::uint64_t{1} << layout.link_bits, n + 1) << "all ones is no node";
     for (std::uint64_t i = 0; i < 50; ++i) {
       const std::uint64_t picks[] = {0,     n1 - (n1 > 0),   n1,
                                      n - 1, draw(10 + i, n), draw(100 + i, n)};
       const auto id = static_cast<NodeId>(picks[i % 6]);
-      ASSERT_EQ(layout.Offset(id), SlowOffset(layout, id)) << id;
-      ASSERT_LE(layout.Offset(id) + layout.RecordBytes(id), layout.TotalBytes());
+      const Slow slow = SlowPlace(layout, id);
+      ASSERT_EQ(layout.Offset(id), id < n1 ? slow.list : slow.row) << id;
+      ASSERT_EQ(layout.Offset(id) + layout.LinksOffset(id), slow.list) << id;
+      ASSERT_LE(slow.end, layout.TotalBytes());
     }
-    ASSERT_EQ(layout.TotalBytes() % kBlockBytes, 0u);
-    ASSERT_LT(layout.TotalBytes() - (layout.Offset(static_cast<NodeId>(n - 1)) +
-                                     layout.RecordBytes(static_cast<NodeId>(n - 1))),
-              kBlockBytes);
+    ASSERT_EQ(SlowPlace(layout, static_cast<NodeId>(n - 1)).end, layout.TotalBytes());
   }
 }
 
-TEST(RecordLayout, RecordsFollowOneAnotherAndDoNotStraddleBlocks) {
+TEST(RecordLayout, PartsShareNoByteAndUnitsEndInSlack) {
   for (const std::uint32_t row_bytes : {1, 4, 28, 128, 132, 384, 1537, 3900, 4096, 9000}) {
     const RecordLayout layout = RecordLayout::Make(700, 131, 32, row_bytes, 8);
+    std::vector<int> used(layout.TotalBytes());
     for (NodeId id = 0; id < 700; ++id) {
-      const std::uint64_t begin = layout.Offset(id), end = begin + layout.RecordBytes(id);
-      ASSERT_EQ(begin % 64, 0u);
-      if (id > 0) {
-        ASSERT_GE(begin, layout.Offset(id - 1) + layout.RecordBytes(id - 1));
-      }
-      ASSERT_TRUE(layout.RecordBytes(id) > kBlockBytes
-                      ? begin % kBlockBytes == 0
-                      : begin / kBlockBytes == (end - 1) / kBlockBytes)
-          << id;
+      const std::uint64_t begin = layout.Offset(id), list = begin + layout.LinksOffset(id);
+      const bool full = id >= 131;
+      for (std::uint64_t i = 0; full && i < row_bytes; ++i) ASSERT_EQ(used[begin + i]++, 0);
+      const std::uint64_t tail = layout.list_bytes + (full ? 8u : 0u);
+      for (std::uint64_t i = 0; i < tail; ++i) ASSERT_EQ(used[list + i]++, 0);
+      const std::uint64_t unit = layout.PlaceOf(id).unit;
+      EXPECT_EQ(unit % kBlockBytes, 0u);
+      EXPECT_LE(list + tail + kListSlackBytes, unit + layout.UnitBytes(full));
     }
-    EXPECT_EQ(layout.Offset(131) % kBlockBytes, 0u) << "region B starts on a block";
   }
 }
 
-TEST(RecordLayout, RowAndLinksStartCacheLinesWhenTheRowIsWholeLines) {
+TEST(RecordLayout, RowsOfWholeLinesStartOnOne) {
   const RecordLayout sift = RecordLayout::Make(1'000'000, 160'000, 32, 128, 4);
-  EXPECT_EQ(sift.row_offset, 0u);
-  EXPECT_EQ(sift.links_offset, 128u);
-  EXPECT_EQ(sift.label_offset, 256u);
-  EXPECT_EQ(sift.RecordBytes(0), 128u);
-  EXPECT_EQ(sift.LinksOffset(0), 0u);
-  EXPECT_EQ(sift.RecordBytes(160'000), 320u);
-  EXPECT_EQ(sift.LinksOffset(160'000), 128u);
-  EXPECT_EQ(sift.Offset(160'000), 160'000u / 32 * 4096);
-  EXPECT_EQ(sift.Offset(160'012), 160'000u / 32 * 4096 + 4096)
-      << "12 records of 320 bytes fill a block";
-  EXPECT_EQ(sift.LinksEnd(0), 128u);
-  EXPECT_EQ(sift.LinksEnd(160'000), 256u);
-  const RecordLayout labels = RecordLayout::Make(10, 0, 3, 6, 8);
-  EXPECT_EQ(labels.links_offset, 8u);
-  EXPECT_EQ(labels.label_offset, 24u) << "8-byte labels are aligned";
+  EXPECT_EQ(sift.link_bits, 20u);
+  EXPECT_EQ(sift.list_bytes, 80u);
+  EXPECT_EQ(sift.regions[0].per_unit, 51u);
+  EXPECT_EQ(sift.regions[1].per_unit, 19u) << "of 212 bytes";
+  for (NodeId id = 160'000; id < 161'000; ++id) EXPECT_EQ(sift.Offset(id) % 64, 0u);
+}
+
+TEST(RecordLayout, ListsOfAnyWidthComeBack) {
+  for (const std::uint64_t n : {1u, 2u, 3u, 200u, 70'000u, 1u << 20, 1u << 24, (1u << 25) - 1,
+                                1u << 25, 1u << 28, (1u << 31) - 1}) {
+    for (const std::uint32_t most : {2u, 6u, 32u, 97u}) {
+      RecordLayout layout = RecordLayout::Make(n, 0, most, 4, 4);
+      std::vector<NodeId> links(most, kNoNode);
+      for (std::uint32_t i = 0; i < most / 2; ++i)
+        links[i] = static_cast<NodeId>(RandomBelow(n, i, n));
+      std::vector<std::byte> list(layout.list_bytes + kListSlackBytes);
+      layout.Pack(links.data(), list.data());
+      for (std::size_t i = layout.list_bytes; i < list.size(); ++i)
+        EXPECT_EQ(list[i], std::byte{0});
+      std::fill(list.begin() + layout.list_bytes, list.end(), std::byte{0xff});
+      for (const UnpackList unpack : {layout.unpack, &UnpackScalar}) {
+        layout.unpack = unpack;
+        std::vector<NodeId> back(most);
+        layout.UnpackPadded(list.data(), back.data());
+        EXPECT_EQ(links, back) << n << " " << most;
+      }
+    }
+  }
 }
 
 }  // namespace

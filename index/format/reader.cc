@@ -8,18 +8,19 @@
 
 namespace hmann {
 
-absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path) {
+absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path, Formats formats) {
   IndexFile index;
   HMANN_ASSIGN_OR_RETURN(index.file_, MappedFile::Open(path));
   const std::span<const std::byte> bytes = index.file_.bytes();
   HMANN_ASSIGN_OR_RETURN(
       Header header,
       DecodeHeader(path, bytes.first(std::min<std::size_t>(bytes.size(), kHeaderBytes)),
-                   bytes.size()));
+                   bytes.size(), formats));
   index.info_ = header.Info();
   index.records_ = header.Records();
-  index.layers_ = std::move(header.layers);
+  index.is_old_ = header.old;
   index.sections_ = std::move(header.sections);
+  index.metadata_ = std::move(header);
   return index;
 }
 
@@ -48,8 +49,15 @@ std::span<const std::byte> IndexFile::codes() const {
 std::span<const NodeId> IndexFile::label_order() const {
   return Optional<NodeId>(SectionKind::kLabelOrder);
 }
-std::span<const std::uint64_t> IndexFile::label_marks() const {
-  return Optional<std::uint64_t>(SectionKind::kLabelMarks);
+std::span<const std::uint64_t> IndexFile::sorted_labels() const {
+  return Optional<std::uint64_t>(SectionKind::kSortedLabels);
+}
+
+std::span<const float> IndexFile::scalar_range() const {
+  return Optional<float>(SectionKind::kScalarRange);
+}
+std::span<const std::byte> IndexFile::scalar_codes() const {
+  return Optional<std::byte>(SectionKind::kScalarCodes);
 }
 
 const Section& IndexFile::Find(SectionKind kind, std::uint32_t layer) const {
@@ -62,13 +70,13 @@ const Section& IndexFile::Find(SectionKind kind, std::uint32_t layer) const {
 
 const std::byte* IndexFile::Row(NodeId id) const {
   if (id < records_.n1) return fast_rows().data() + id * fast_row_stride();
-  return l0().data() + records_.Offset(id) + records_.row_offset;
+  return l0().data() + records_.Offset(id);
 }
 
 std::uint64_t IndexFile::Label(NodeId id) const {
   const std::byte* place = id < records_.n1
                                ? fast_labels().data() + std::size_t{id} * records_.label_bytes
-                               : l0().data() + records_.Offset(id) + records_.label_offset;
+                               : l0().data() + records_.Offset(id) + records_.LabelOffset(id);
   std::uint64_t label = 0;
   std::memcpy(&label, place, records_.label_bytes);
   return label;

@@ -26,10 +26,13 @@ class IndexFile {
   /// Errors: as open(2); INVALID_ARGUMENT "not an hmann index" for a foreign file;
   /// UNIMPLEMENTED for another version of the format; DATA_LOSS naming offset, expected
   /// and found for a truncated or corrupt file.
-  static absl::StatusOr<IndexFile> Open(const std::string& path);
+  static absl::StatusOr<IndexFile> Open(const std::string& path,
+                                        Formats formats = Formats::kCurrent);
 
+  bool is_old() const { return is_old_; }  ///< format 2
+  const IndexMetadata& metadata() const { return metadata_; }
   const IndexInfo& info() const { return info_; }
-  const Layers& layers() const { return layers_; }
+  const Layers& layers() const { return metadata_.layers; }
   const RecordLayout& records() const { return records_; }
 
   /// The stored vectors of the n1 promoted nodes, node i at i * fast_row_stride().
@@ -51,8 +54,11 @@ class IndexFile {
   std::span<const std::byte> codes() const;
   /// n ids by label (see label_order.h); empty in a file of format 2.0.
   std::span<const NodeId> label_order() const;
-  /// Marks of user labels; empty if there is no order or labels are row numbers.
-  std::span<const std::uint64_t> label_marks() const;
+  /// User labels in that order, n, then their marks; empty if labels are row numbers.
+  std::span<const std::uint64_t> sorted_labels() const;
+  /// ScalarQuantizer::range(), and n codes; empty without scalar codes.
+  std::span<const float> scalar_range() const;
+  std::span<const std::byte> scalar_codes() const;
   /// See RecordLayout.
   std::span<const std::byte> l0() const { return Bytes(SectionKind::kL0, 0); }
   /// Stored vector of a node, promoted or not.
@@ -77,7 +83,8 @@ class IndexFile {
 
   MappedFile file_;
   IndexInfo info_;
-  Layers layers_;
+  IndexMetadata metadata_;
+  bool is_old_ = false;
   RecordLayout records_;
   std::vector<Section> sections_;
 };

@@ -42,15 +42,15 @@ class MemoryFile {
 std::uint64_t TraverseAll(const IndexFile& file) {
   const RecordLayout& records = file.records();
   std::uint64_t sum = 0;
+  std::vector<NodeId> links(records.max_links);
   for (NodeId id = 0; id < file.layers().n(); ++id) {
     const std::byte* record = file.l0().data() + records.Offset(id);
-    for (std::uint32_t i = 0; i < records.max_links; ++i) {
-      const auto link = Peek<NodeId>({record, records.RecordBytes(id)},
-                                     records.LinksOffset(id) + i * sizeof(NodeId));
+    records.UnpackPadded(record + records.LinksOffset(id), links.data());
+    for (const NodeId link : links) {
       if (link == kNoNode) break;
       const std::byte* row = link < file.layers().n1()
                                  ? file.fast_rows().data() + link * file.fast_row_stride()
-                                 : file.l0().data() + records.Offset(link) + records.row_offset;
+                                 : file.l0().data() + records.Offset(link);
       sum += std::to_integer<std::uint64_t>(row[0]) +
              std::to_integer<std::uint64_t>(row[records.row_bytes - 1]);
     }

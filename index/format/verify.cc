@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/buffer.h"
 #include "index/base/chunked_checksum.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
+#include "index/codes/scalar_quantizer.h"
 #include "index/format/first_fault.h"
 #include "index/format/label_order.h"
 #include "index/format/link_list.h"
@@ -32,15 +34,20 @@ class Verifier {
         pool_(UsableCores()) {}
 
   absl::Status Run() {
+    HMANN_RETURN_IF_ERROR(RunLists());
+    HMANN_RETURN_IF_ERROR(CheckNodes());
+    HMANN_RETURN_IF_ERROR(CheckSortedLabels());
+    HMANN_RETURN_IF_ERROR(CheckCells());
+    HMANN_RETURN_IF_ERROR(CheckScalarCodes());
+    return CheckReachable();
+  }
+
+  absl::Status RunLists() {
     HMANN_RETURN_IF_ERROR(CheckChecksums());
     HMANN_RETURN_IF_ERROR(CheckGaps());
     for (std::uint32_t layer = layers_.top(); layer > 0; --layer)
       HMANN_RETURN_IF_ERROR(CheckLinks(layer));
-    HMANN_RETURN_IF_ERROR(CheckLinks(0));
-    HMANN_RETURN_IF_ERROR(CheckNodes());
-    HMANN_RETURN_IF_ERROR(CheckLabelMarks());
-    HMANN_RETURN_IF_ERROR(CheckCells());
-    return CheckReachable();
+    return CheckLinks(0);
   }
 
  private:
@@ -104,11 +111,17 @@ class Verifier {
     return fault.ToStatus(file_.file().path());
   }
 
-  std::span<const NodeId> ListOf(std::uint32_t layer, NodeId id) const {
-    const std::byte* place =
-        layer == 0 ? file_.l0().data() + records_.Offset(id) + records_.LinksOffset(id)
-                   : upper_.data() + std::size_t{id} * layers_.MaxDegree(layer) * sizeof(NodeId);
-    return {reinterpret_cast<const NodeId*>(place), layers_.MaxDegree(layer)};
+  /// The list and its first byte. `scratch` has room for those of L0.
+  std::pair<std::span<const NodeId>, const std::byte*> ListOf(std::uint32_t layer, NodeId id,
+                                                              NodeId* scratch) const {
+    const std::size_t most = layers_.MaxDegree(layer);
+    if (layer > 0) {
+      const std::byte* place = upper_.data() + std::size_t{id} * most * sizeof(NodeId);
+      return {{reinterpret_cast<const NodeId*>(place), most}, place};
+    }
+    const std::byte* place = file_.l0().data() + records_.Offset(id) + records_.LinksOffset(id);
+    records_.UnpackPadded(place, scratch);
+    return {{scratch, most}, place};
   }
 
   absl::Status CheckLinks(std::uint32_t layer) {
@@ -118,16 +131,16 @@ class Verifier {
     HMANN_RETURN_IF_ERROR(ForEach(
         "links", nodes, kNodesPerStep, "lists",
         [&](std::size_t begin, std::size_t end, FirstFault& fault) {
-          std::vector<NodeId> sorted;
+          std::vector<NodeId> sorted, scratch(records_.max_links);
           std::uint64_t count = 0;
           for (std::size_t id = begin; id < end; ++id) {
-            const std::span<const NodeId> list = ListOf(layer, static_cast<NodeId>(id));
+            const auto [list, first] = ListOf(layer, static_cast<NodeId>(id), scratch.data());
             const LinkFault wrong =
                 CheckLinkList(list, static_cast<NodeId>(id), nodes, sorted, count);
             if (!wrong.ok()) {
-              const auto* place = reinterpret_cast<const std::byte*>(&list[wrong.position]);
+              const std::uint32_t bits = layer > 0 ? 32 : records_.link_bits;
               fault.Report(
-                  OffsetOf(place),
+                  OffsetOf(first + wrong.position * bits / 8),
                   absl::StrCat("layer ", layer, ", node ", id, ", link ", wrong.position,
                                ": expected ", wrong.expected, "; found ", list[wrong.position]));
             }
@@ -174,17 +187,16 @@ class Verifier {
   }
 
   /// Checks the order of the user labels.
-  absl::Status CheckLabelMarks() {
+  absl::Status CheckSortedLabels() {
     FirstFault fault;
     LabelOrderFault wrong;
     const std::span<const NodeId> order = file_.label_order();
-    const std::span<const std::uint64_t> marks = file_.label_marks();
-    if (labels_.empty() || CheckLabelOrder(labels_, order, marks, &wrong)) return absl::OkStatus();
-    if (wrong.in_marks) {
-      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&marks[wrong.place])),
-                   absl::StrCat("mark ", wrong.place, " of the labels: expected ",
-                                labels_[order[wrong.place * kLabelsPerMark]], "; found ",
-                                marks[wrong.place]));
+    const std::span<const std::uint64_t> sorted = file_.sorted_labels();
+    if (labels_.empty() || CheckLabelOrder(labels_, order, sorted, &wrong)) return absl::OkStatus();
+    if (wrong.in_sorted) {
+      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&sorted[wrong.place])),
+                   absl::StrCat("sorted labels, entry ", wrong.place, ": expected ", wrong.expected,
+                                "; found ", sorted[wrong.place]));
     } else {
       fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&order[wrong.place])),
                    absl::StrCat("order of labels, entry ", wrong.place,
@@ -195,6 +207,34 @@ class Verifier {
     return fault.ToStatus(file_.file().path());
   }
 
+  /// Checks that scalar codes are those of the vectors.
+  absl::Status CheckScalarCodes() {
+    const IndexInfo& info = file_.info();
+    if (info.scalar_bits == 0) return absl::OkStatus();
+    HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(info.dtype, info.metric, info.dim));
+    const auto quantizer =
+        ScalarQuantizer::FromRange(kernels, info.scalar_bits, file_.scalar_range());
+    if (!quantizer.ok()) {
+      return DataLoss(file_.file().path(), ": offset ",
+                      OffsetOf(reinterpret_cast<const std::byte*>(file_.scalar_range().data())),
+                      ": scalar range: ", quantizer.status().message());
+    }
+    const std::size_t bytes = quantizer->code_bytes();
+    return ForEach(
+        "scalar codes", layers_.n(), kNodesPerStep, "vectors",
+        [&](std::size_t begin, std::size_t end, FirstFault& fault) {
+          ScalarQuantizer::Scratch scratch;
+          std::vector<std::byte> expected(bytes);
+          for (std::size_t id = begin; id < end; ++id) {
+            const std::byte* code = file_.scalar_codes().data() + id * bytes;
+            quantizer->Encode(file_.Row(static_cast<NodeId>(id)), expected.data(), scratch);
+            if (std::equal(expected.begin(), expected.end(), code)) continue;
+            fault.Report(OffsetOf(code),
+                         absl::StrCat("scalar code of node ", id, ": not that of its vector"));
+          }
+        });
+  }
+
   /// Checks the row and padding of a promoted node, and the padding of its link record.
   /// Returns its label.
   Bytes CheckPromoted(NodeId id, FirstFault& fault) const {
@@ -202,28 +242,41 @@ class Verifier {
         file_.fast_rows().subspan(id * file_.fast_row_stride(), file_.fast_row_stride());
     CheckRow(id, row.first(records_.row_bytes), fault);
     CheckZero(row.subspan(records_.row_bytes), "after a vector", fault);
-    CheckZero(Slot(id).subspan(records_.LinksEnd(id)), "after a link record", fault);
+    CheckPadding(id, fault);
     return file_.fast_labels().subspan(std::size_t{id} * records_.label_bytes,
                                        records_.label_bytes);
   }
 
   Bytes CheckFullRecord(NodeId id, FirstFault& fault) const {
-    const Bytes slot = Slot(id);
-    const std::size_t links_end = records_.LinksEnd(id);
-    CheckRow(id, slot.subspan(records_.row_offset, records_.row_bytes), fault);
-    CheckZero(slot.subspan(records_.row_bytes, records_.links_offset - records_.row_bytes),
-              "in a record", fault);
-    CheckZero(slot.subspan(links_end, records_.label_offset - links_end), "in a record", fault);
-    CheckZero(slot.subspan(records_.label_offset + records_.label_bytes), "after a record", fault);
-    return slot.subspan(records_.label_offset, records_.label_bytes);
+    const Bytes record = file_.l0().subspan(records_.Offset(id));
+    CheckRow(id, record.first(records_.row_bytes), fault);
+    CheckPadding(id, fault);
+    return record.subspan(records_.LabelOffset(id), records_.label_bytes);
   }
 
-  /// A record and all bytes up to the next one.
-  Bytes Slot(NodeId id) const {
-    const std::uint64_t begin = records_.Offset(id);
-    const std::uint64_t end =
-        id + std::uint64_t{1} < records_.n ? records_.Offset(id + 1) : records_.TotalBytes();
-    return file_.l0().subspan(begin, end - begin);
+  /// Checks what lies between the parts of a record and, of the last one of a unit, all
+  /// that no record uses.
+  void CheckPadding(NodeId id, FirstFault& fault) const {
+    const bool full = id >= records_.n1;
+    const RecordLayout::Region& region = records_.regions[full];
+    const auto [begin, slot] = records_.PlaceOf(id);
+    const Bytes unit = file_.l0().subspan(begin, region.unit_bytes);
+    const auto zero = [&](std::uint64_t from, std::uint64_t to, const char* what) {
+      CheckZero(unit.subspan(from, to - from), what, fault);
+    };
+    const std::uint64_t row = records_.Offset(id) - begin, tail = row + records_.LinksOffset(id),
+                        tails = region.tails.begin - region.begin,
+                        row_end = full ? row + RoundUp(records_.row_bytes, sizeof(float)) : tails;
+    if (full) zero(row + records_.row_bytes, row_end, "after a vector");
+    const std::uint32_t used = records_.max_links * records_.link_bits % 8;
+    const std::byte* last = &unit[tail + records_.list_bytes - 1];
+    if (used > 0 && std::to_integer<unsigned>(*last) >> used != 0)
+      fault.Report(OffsetOf(last), "padding after a list: expected 0 bits");
+    if (slot + 1 < region.per_unit && id + std::uint64_t{1} < (full ? records_.n : records_.n1))
+      return;
+    zero(row_end, tails, "of unused rows");
+    zero(tail + records_.list_bytes + (full ? records_.label_bytes : 0), unit.size(),
+         "after the last record of a block");
   }
 
   void CheckRow(NodeId id, Bytes row, FirstFault& fault) const {
@@ -300,6 +353,7 @@ class Verifier {
     std::vector<bool> reached(n);
     std::vector<NodeId> frontier = {0}, next;
     reached[0] = true;
+    std::vector<NodeId> scratch(records_.max_links);
     std::uint64_t count = 0;
     progress_.Start("verify reach", n, "nodes");
     while (!frontier.empty()) {
@@ -307,7 +361,7 @@ class Verifier {
       progress_.Advance(frontier.size());
       next.clear();
       for (const NodeId node : frontier) {
-        for (const NodeId link : ListOf(0, node)) {
+        for (const NodeId link : ListOf(0, node, scratch.data()).first) {
           if (link == kNoNode) break;
           if (reached[link]) continue;
           reached[link] = true;
@@ -341,6 +395,11 @@ absl::Status VerifyIndex(const std::string& path, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(path));
   file.file().Advise(MappedFile::Access::kSequential, 0, file.file().bytes().size());
   return Verifier(file, progress).Run();
+}
+
+absl::Status VerifyLists(const IndexFile& file, Progress& progress) {
+  file.file().Advise(MappedFile::Access::kSequential, 0, file.file().bytes().size());
+  return Verifier(file, progress).RunLists();
 }
 
 }  // namespace hmann

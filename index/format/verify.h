@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "hmann/progress.h"
+#include "index/format/reader.h"
 
 namespace hmann {
 
@@ -19,5 +20,8 @@ namespace hmann {
 /// found. It reports the first check that fails, and its fault with the lowest offset (of
 /// two equal labels, either).
 absl::Status VerifyIndex(const std::string& path, Progress& progress);
+
+/// The first checks of VerifyIndex, up to the link lists.
+absl::Status VerifyLists(const IndexFile& file, Progress& progress);
 
 }  // namespace hmann

@@ -1,12 +1,16 @@
 #include "index/format/writer.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/format/header.h"
 #include "index/format/label_order.h"
+#include "index/format/reader.h"
+#include "index/format/scalar_codes.h"
 #include "index/format/section_writer.h"
 
 namespace hmann {
@@ -118,43 +122,63 @@ absl::Status WriteArray(const std::vector<T>& values, SectionWriter& out) {
   return out.Append(values.data(), values.size() * sizeof(T));
 }
 
-/// Writes ids by label; sets `marks` to the content of label_marks.
+/// Writes `order`: ids by label.
 absl::Status WriteLabelOrder(const IndexContents& contents, const Ticker& ticker,
-                             std::vector<std::uint64_t>& marks, SectionWriter& out) {
+                             std::vector<NodeId>& order, SectionWriter& out) {
   const NodeId n = contents.layers.n();
   const auto check = [&ticker] { return ticker.CheckCancelled(); };
-  HMANN_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
-                         contents.user_labels ? OrderByLabel(n, contents.label, check)
-                                              : OrderByRow(n, contents.label, check));
-  for (NodeId i = 0; contents.user_labels && i < n; i += kLabelsPerMark)
-    marks.push_back(contents.label(order[i]));
+  HMANN_ASSIGN_OR_RETURN(order, contents.user_labels ? OrderByLabel(n, contents.label, check)
+                                                     : OrderByRow(n, contents.label, check));
   return WriteArray(order, out);
+}
+
+absl::Status WriteSortedLabels(const IndexContents& contents, const Ticker& ticker,
+                               const std::vector<NodeId>& order, SectionWriter& out) {
+  std::vector<std::uint64_t> marks;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::uint64_t label = contents.label(order[i]);
+    if (i % kLabelsPerMark == 0) {
+      marks.push_back(label);
+      HMANN_RETURN_IF_ERROR(ticker.CheckCancelled());
+    }
+    HMANN_RETURN_IF_ERROR(out.Append(&label, sizeof(label)));
+  }
+  return WriteArray(marks, out);
 }
 
 absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, NodeEncoder& nodes,
                      Ticker& ticker, SectionWriter& out) {
-  std::vector<std::byte> link_record(layout.regions[0].record_bytes),
-      full_record(layout.regions[1].record_bytes);
+  std::vector<NodeId> links(layout.max_links);
+  std::vector<std::byte> unit;
+  std::uint64_t begin = 0;
+  const auto write = [&] {
+    const absl::Status status =
+        unit.empty() ? absl::OkStatus() : out.AppendZeros(begin - out.bytes());
+    return status.ok() ? out.Append(unit.data(), unit.size()) : status;
+  };
   for (NodeId id = 0; id < contents.layers.n(); ++id) {
     HMANN_RETURN_IF_ERROR(ticker.Tick(id));
     const bool full = id >= layout.n1;
     const std::byte* row = full ? contents.row(id) : nullptr;
     if (full && row == nullptr) continue;  // the next record, or the end, leaves the hole
-    std::vector<std::byte>& record = full ? full_record : link_record;
-    HMANN_RETURN_IF_ERROR(nodes.PutLinks(0, id, record.data() + layout.LinksOffset(id)));
-    if (full) {
-      std::memcpy(record.data() + layout.row_offset, row, layout.row_bytes);
-      nodes.PutLabel(id, record.data() + layout.label_offset);
+    if (const std::uint64_t place = layout.PlaceOf(id).unit; unit.empty() || place != begin) {
+      HMANN_RETURN_IF_ERROR(write());
+      begin = place;
+      unit.assign(layout.UnitBytes(full), std::byte{0});
     }
-    HMANN_RETURN_IF_ERROR(out.AppendZeros(layout.Offset(id) - out.bytes()));
-    HMANN_RETURN_IF_ERROR(out.Append(record.data(), record.size()));
+    std::byte* const record = unit.data() + (layout.Offset(id) - begin);
+    if (full) std::memcpy(record, row, layout.row_bytes);
+    HMANN_RETURN_IF_ERROR(nodes.PutLinks(0, id, reinterpret_cast<std::byte*>(links.data())));
+    layout.Pack(links.data(), record + layout.LinksOffset(id));
+    if (full) nodes.PutLabel(id, record + layout.LabelOffset(id));
   }
+  HMANN_RETURN_IF_ERROR(write());
   return out.AppendZeros(layout.TotalBytes() - out.bytes());
 }
 
 absl::Status WriteSection(const Section& section, const IndexContents& contents,
                           const Header& header, NodeEncoder& nodes, Ticker& ticker,
-                          std::vector<std::uint64_t>& marks, SectionWriter& out) {
+                          std::vector<NodeId>& label_order, SectionWriter& out) {
   switch (section.kind) {
     case SectionKind::kUpperLinks:
       return WriteUpperLinks(section.layer, contents.layers, nodes, ticker, out);
@@ -171,11 +195,15 @@ absl::Status WriteSection(const Section& section, const IndexContents& contents,
     case SectionKind::kCodes:
       return WriteCodes(contents, ticker, out);
     case SectionKind::kLabelOrder:
-      return WriteLabelOrder(contents, ticker, marks, out);
-    case SectionKind::kLabelMarks:
-      return WriteArray(marks, out);
+      return WriteLabelOrder(contents, ticker, label_order, out);
+    case SectionKind::kSortedLabels:
+      return WriteSortedLabels(contents, ticker, label_order, out);
     case SectionKind::kL0:
       return WriteL0(contents, header.Records(), nodes, ticker, out);
+    case SectionKind::kLabelMarks:
+    case SectionKind::kScalarRange:
+    case SectionKind::kScalarCodes:
+      break;
   }
   return Internal("a section of no kind was planned");
 }
@@ -193,6 +221,55 @@ absl::Status CheckCodes(const IndexContents& contents) {
   return absl::OkStatus();
 }
 
+/// Appends the sections of scalar codes, if any pay, to a file that is complete without
+/// them.
+absl::Status AddScalarCodes(const IndexContents& contents, Header& header, Progress& progress,
+                            const Ticker& ticker, AtomicFile& file) {
+  HMANN_ASSIGN_OR_RETURN(const std::string written, file.Written());
+  HMANN_ASSIGN_OR_RETURN(const IndexFile index, IndexFile::Open(written));
+  std::optional<ScalarQuantizer> codes;
+  const auto row = [&](NodeId id) { return index.Row(id); };
+  if (contents.choose_scalar) {
+    HMANN_ASSIGN_OR_RETURN(codes, ChooseScalarCodes(index));
+  } else {
+    HMANN_ASSIGN_OR_RETURN(const Kernels kernels,
+                           ChooseKernels(header.dtype, header.metric, header.dim));
+    HMANN_ASSIGN_OR_RETURN(codes,
+                           LearnScalarCodes(kernels, contents.scalar_bits, header.layers.n(), row));
+  }
+  if (!codes.has_value()) return absl::OkStatus();
+  header.scalar_bits = codes->bits();
+  const std::vector<Section> planned = PlanSections(header);
+  header.sections.insert(header.sections.end(), planned.end() - 2, planned.end());
+  const std::size_t n = header.layers.n(), bytes = codes->code_bytes();
+  progress.Start("scalar codes", n, "vectors");
+  SectionWriter range(file);
+  HMANN_RETURN_IF_ERROR(WriteArray(codes->range(), range));
+  HMANN_RETURN_IF_ERROR(range.Finish(kBlockBytes));
+  header.sections.end()[-2].checksum = range.checksum();
+  SectionWriter out(file);
+  constexpr std::size_t kAtOnce = 1 << 16;
+  std::vector<std::byte> buffer(std::min(n, kAtOnce) * bytes);
+  for (std::size_t first = 0; first < n; first += kAtOnce) {
+    HMANN_RETURN_IF_ERROR(ticker.CheckCancelled());
+    const std::size_t count = std::min(kAtOnce, n - first);
+    EncodeRows(
+        *codes, count, bytes, [&](NodeId id) { return row(static_cast<NodeId>(first + id)); },
+        buffer.data(), progress);
+    HMANN_RETURN_IF_ERROR(out.Append(buffer.data(), count * bytes));
+  }
+  HMANN_RETURN_IF_ERROR(out.Finish(kBlockBytes));
+  header.sections.back().checksum = out.checksum();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::byte>> WriteHeader(Header& header, AtomicFile& file) {
+  header.file_bytes = file.size();
+  std::vector<std::byte> bytes = EncodeHeader(header);
+  HMANN_RETURN_IF_ERROR(file.WriteAt(0, bytes.data(), bytes.size()));
+  return bytes;
+}
+
 }  // namespace
 
 absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContents& contents,
@@ -202,6 +279,7 @@ absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContent
   header.mean_degree.resize(contents.layers.nodes.size());
   header.label_bytes = contents.user_labels ? 8 : 4;
   header.cell_count = static_cast<std::uint32_t>(contents.cells.size());
+  header.scalar_bits = 0;  // until the rest is there
   HMANN_RETURN_IF_ERROR(CheckMetadata(header));
   HMANN_RETURN_IF_ERROR(CheckCodes(contents));
   header.sections = PlanSections(header);
@@ -215,21 +293,23 @@ absl::StatusOr<IndexInfo> WriteIndex(const std::string& path, const IndexContent
   HMANN_RETURN_IF_ERROR(file.Append(blank.data(), blank.size()));
   NodeEncoder nodes(contents, header.label_bytes);
   Ticker ticker(progress, cancelled);
-  std::vector<std::uint64_t> marks;
+  std::vector<NodeId> label_order;
   for (Section& section : header.sections) {
     HMANN_RETURN_IF_ERROR(ticker.CheckCancelled());
     SectionWriter out(file);
-    HMANN_RETURN_IF_ERROR(WriteSection(section, contents, header, nodes, ticker, marks, out));
+    HMANN_RETURN_IF_ERROR(WriteSection(section, contents, header, nodes, ticker, label_order, out));
     HMANN_RETURN_IF_ERROR(out.Finish(kBlockBytes));
     section.checksum = out.checksum();
   }
   for (std::uint32_t layer = 0; layer <= header.layers.top(); ++layer)
     header.mean_degree[layer] = nodes.MeanDegree(layer);
-  header.file_bytes = file.size();
-  const std::vector<std::byte> bytes = EncodeHeader(header);
-  HMANN_RETURN_IF_ERROR(file.WriteAt(0, bytes.data(), bytes.size()));
-  HMANN_RETURN_IF_ERROR(file.Commit());
   progress.Finish();
+  HMANN_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, WriteHeader(header, file));
+  if (contents.choose_scalar || contents.scalar_bits > 0) {
+    HMANN_RETURN_IF_ERROR(AddScalarCodes(contents, header, progress, ticker, file));
+    HMANN_ASSIGN_OR_RETURN(bytes, WriteHeader(header, file));
+  }
+  HMANN_RETURN_IF_ERROR(file.Commit());
   HMANN_ASSIGN_OR_RETURN(const Header written, DecodeHeader(path, bytes, header.file_bytes));
   return written.Info();
 }

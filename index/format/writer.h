@@ -27,6 +27,9 @@ struct IndexContents : IndexMetadata {
   /// refuses it.
   std::function<const std::byte*(NodeId id)> row;
   std::function<std::uint64_t(NodeId id)> label;
+  /// Whether WriteIndex chooses scalar_bits (see ChooseScalarCodes), or takes those
+  /// given.
+  bool choose_scalar = true;
   // Not needed where codes.bits is 0.
   std::vector<CellEntry> cells;          ///< see Cells
   std::vector<NodeId> second_centroids;  ///< with codes.replicas = 2: of node n1 + i

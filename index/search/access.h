@@ -17,30 +17,38 @@ class PlainAccess {
  public:
   static constexpr bool kWatchesL1 = false;
   explicit PlainAccess(const PlacedIndex& index, OutstandingLines* = nullptr)
-      : index_(index), row_bytes_(static_cast<std::uint32_t>(PrefetchBytes(index.kernels))) {}
+      : index_(index),
+        row_bytes_(static_cast<std::uint32_t>(
+            PrefetchBytes(index.kernels) +
+            (index.records.regions[1].heads.stride % kCacheLineBytes == 0 ? 0
+                                                                          : kCacheLineBytes - 1))) {
+  }
 
   void Begin(Prefetch) {}
   /// Sets records[i] to the record of ids[i].
   void AskAll(std::span<const NodeId> ids, RecordPart part, const std::byte** records) {
-    const NodeId n1 = index_.n1();
-    RecordExtent extents[2] = {index_.Extent(0, part), index_.Extent(n1, part)};
-    if (part == RecordPart::kRow) extents[1].bytes = row_bytes_;
+    if (part == RecordPart::kRow) {
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        records[i] = index_.Row(ids[i]);
+        PrefetchLines(records[i], row_bytes_);
+      }
+      return;
+    }
     for (std::size_t i = 0; i < ids.size(); ++i) {
       records[i] = index_.Record(ids[i]);
-      const RecordExtent& extent = extents[ids[i] >= n1];
-      PrefetchLines(records[i] + extent.offset, extent.bytes);
+      for (const RecordExtent& extent : index_.Extents(ids[i], part))
+        PrefetchUnaligned(records[i] + extent.offset, extent.bytes);
     }
   }
   /// The links of `id` will probably be wanted next.
   void Hint(NodeId id) {
-    PrefetchLines(index_.Record(id) + index_.records.LinksOffset(id),
-                  index_.records.max_links * sizeof(NodeId));
+    PrefetchUnaligned(index_.l0 + index_.records.ListOffset(id), index_.records.list_bytes);
   }
   void Await(std::span<const NodeId>, RecordPart) {}
 
  private:
   const PlacedIndex& index_;
-  std::uint32_t row_bytes_;
+  std::uint32_t row_bytes_;  ///< with what lies before in the last line, if rows are unaligned
 };
 
 }  // namespace hmann

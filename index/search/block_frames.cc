@@ -7,18 +7,9 @@
 #include "index/base/check.h"
 
 namespace hmann {
-namespace {
-
-/// Bytes of a read for the record of an unpromoted node (`full`), or of a promoted one.
-std::uint32_t ReadBytes(const RecordLayout& records, bool full) {
-  return static_cast<std::uint32_t>(
-      std::max<std::uint64_t>(kBlockBytes, records.regions[full].stride));
-}
-
-}  // namespace
 
 std::uint32_t BlockFrames::FrameBytes(const PlacedIndex& index) {
-  return std::max(ReadBytes(index.records, false), ReadBytes(index.records, true));
+  return index.records.MostUnitBytes();
 }
 
 void BlockFrames::Clear() {
@@ -94,7 +85,7 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
   if (place == IdMap::kAbsent) return place;
   Entry& entry = entries_[place];
   entry = {.unit = unit,
-           .bytes = ReadBytes(index_.records, id >= index_.n1()),
+           .bytes = index_.records.UnitBytes(id >= index_.n1()),
            .state = State::kUnderWay,
            .ahead = ahead};
   units_.Insert(unit, place);

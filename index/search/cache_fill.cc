@@ -21,11 +21,13 @@ std::uint32_t UnitBytes(const PlacedIndex& index) {
   return ByBlock(index) ? static_cast<std::uint32_t>(kBlockBytes) : index.MostRecordBytes();
 }
 
-std::span<const std::byte> BytesOf(const PlacedIndex& index, std::span<const std::byte> l0,
-                                   std::uint64_t unit) {
-  if (ByBlock(index)) return l0.subspan(unit * kBlockBytes, kBlockBytes);
-  const auto node = static_cast<NodeId>(unit);
-  return l0.subspan(index.records.Offset(node), index.records.RecordBytes(node));
+void CopyUnit(const PlacedIndex& index, const std::byte* l0, std::uint64_t unit, std::byte* to) {
+  if (ByBlock(index)) {
+    std::copy_n(l0 + unit * kBlockBytes, kBlockBytes, to);
+  } else {
+    const auto node = static_cast<NodeId>(unit);
+    index.CopyRecord(node, l0 + index.records.Offset(node), to);
+  }
 }
 
 constexpr std::size_t kNodesPerStep = 65536, kUnitsAtOnce = 8192;
@@ -46,8 +48,9 @@ absl::Status FillByDegree(const PlacedIndex& index, std::span<const std::byte> l
   ThreadPool pool(UsableCores());
   progress.Start("count links for the cache", n, "nodes");
   pool.ParallelFor(n, kNodesPerStep, [&](std::size_t begin, std::size_t end, int) {
+    std::vector<NodeId> scratch(records.max_links);
     for (auto node = static_cast<NodeId>(begin); node < end; ++node) {
-      const NodeId* links = index.Links(node, l0.data() + records.Offset(node));
+      const NodeId* links = index.Links(node, l0.data() + records.Offset(node), scratch.data());
       for (std::uint32_t i = 0; i < records.max_links && links[i] < n; ++i) {
         std::uint32_t& use =
             uses[ByBlock(index) ? records.Offset(links[i]) / kBlockBytes : links[i]];
@@ -67,8 +70,7 @@ absl::Status FillByDegree(const PlacedIndex& index, std::span<const std::byte> l
     const std::size_t count = std::min(kUnitsAtOnce, most.size() - first);
     pool.ParallelFor(count, 64, [&](std::size_t begin, std::size_t end, int) {
       for (std::size_t i = begin; i < end; ++i) {
-        const std::span<const std::byte> bytes = BytesOf(index, l0, most[first + i]);
-        std::copy(bytes.begin(), bytes.end(), copies.begin() + static_cast<long>(i * unit_bytes));
+        CopyUnit(index, l0.data(), most[first + i], copies.data() + i * unit_bytes);
       }
     });
     for (std::size_t i = 0; i < count; ++i) {

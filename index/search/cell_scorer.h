@@ -92,7 +92,8 @@ class CellScorer {
     const PlacedIndex& index = *pool.index;
     RowBatch& batch = pool.scratch->batch;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const NodeId* links = index.Links(nodes[i], records[i]);
+      links_.resize(index.records.max_links);
+      const NodeId* links = index.Links(nodes[i], records[i], links_.data());
       NodeId* const fresh = batch.ids.data() + batch.size;
       const std::uint32_t count =
           pool.scratch->visited.InsertNew(links, index.records.max_links, index.layers.n(), fresh);
@@ -241,6 +242,7 @@ class CellScorer {
   IdMap places_;                     ///< position of each of them in centroids_
   std::uint32_t cells_ = 0;          ///< how many of the first have their cells scored
   std::vector<Met> met_;             ///< empty between calls
+  std::vector<NodeId> links_;        ///< scratch
 };
 
 }  // namespace hmann

@@ -86,6 +86,7 @@ class GraphTraversal {
     const std::size_t most = std::size_t{width} * index_->records.max_links;
     scratch_->batch.Reserve(most);
     if (wanted_.size() < most) wanted_.resize(most);
+    links_.resize(index_->records.max_links);
   }
 
   void NextCandidates() {
@@ -140,7 +141,7 @@ class GraphTraversal {
   void AbsorbLinks(std::span<const std::byte* const> records) {
     std::uint32_t fresh = 0;
     for (std::uint32_t i = 0; i < wanted_size_; ++i) {
-      const NodeId* links = index_->Links(wanted_[i], records[i]);
+      const NodeId* links = index_->Links(wanted_[i], records[i], links_.data());
       fresh += scratch_->visited.InsertNew(links, index_->records.max_links, index_->layers.n(),
                                            scratch_->batch.ids.data() + fresh);
     }
@@ -155,8 +156,7 @@ class GraphTraversal {
     total.node_accesses += wanted_size_;
     total.hops += wanted_size_ > 0 ? 1 : 0;
     counters_->Read(Wanted());
-    for (std::uint32_t i = 0; i < wanted_size_; ++i)
-      batch.Add(wanted_[i], records[i] + index_->records.row_offset);
+    for (std::uint32_t i = 0; i < wanted_size_; ++i) batch.Add(wanted_[i], records[i]);
     batch.Score(index_->kernels, query_);
     if (results_ != nullptr) results_->Offer(batch);
     const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_);
@@ -174,6 +174,7 @@ class GraphTraversal {
   const Beam* nearest_ = nullptr;  ///< the beam to which limit_ refers
   EpsilonLimit limit_;
   std::vector<NodeId> wanted_;
+  std::vector<NodeId> links_;  ///< scratch
   std::uint32_t wanted_size_ = 0, width_ = 1;
   std::uint64_t most_distances_ = 0;
   bool gave_up_ = false;

@@ -49,9 +49,10 @@ class LayeredAccess {
     const bool offer = cached_.Takes();
     for (std::size_t i = 0; i < ids.size(); ++i) {
       if (fast_[i] != 0) continue;
-      memory_.Use(index_.Bytes(ids[i], part));
+      const auto use = [&](std::span<const std::byte> bytes) { memory_.Use(bytes); };
+      index_.ForBytes(ids[i], part, use);
       if (!offer) continue;
-      memory_.Use({index_.Record(ids[i]), index_.records.RecordBytes(ids[i])});
+      index_.ForBytes(ids[i], RecordPart::kRecord, use);
       cached_.Offer(ids[i]);
     }
   }
@@ -72,7 +73,8 @@ class LayeredAccess {
     return index_.Record(id);
   }
   void Fetch(NodeId id, RecordPart part) {
-    if (prefetch_ != Prefetch::kOff) memory_.Fetch(index_.Bytes(id, part));
+    if (prefetch_ == Prefetch::kOff) return;
+    index_.ForBytes(id, part, [&](std::span<const std::byte> bytes) { memory_.Fetch(bytes); });
   }
 
   const PlacedIndex& index_;

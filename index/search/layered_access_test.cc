@@ -23,11 +23,14 @@ bool Same(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-/// The part of the record at `record` that Ask fetched.
-std::span<const std::byte> PartOf(const PlacedIndex& index, NodeId id, RecordPart part,
-                                  const std::byte* record) {
-  const RecordExtent extent = index.Extent(id, part);
-  return {record + extent.offset, extent.bytes};
+/// The bytes of the part of the record at `record` that Ask fetched.
+std::vector<std::byte> PartOf(const PlacedIndex& index, NodeId id, RecordPart part,
+                              const std::byte* record) {
+  std::vector<std::byte> bytes;
+  for (const RecordExtent& extent : index.Extents(id, part)) {
+    bytes.insert(bytes.end(), record + extent.offset, record + extent.offset + extent.bytes);
+  }
+  return bytes;
 }
 
 /// Everything below the layers: an index of random links, and a beam of candidates from
@@ -46,7 +49,8 @@ class AccessLayers : public testing::Test {
   /// The nodes that the links of a promoted node lead to and that L1 does not have.
   std::vector<NodeId> RowsBehind(NodeId id) const {
     std::vector<NodeId> rows;
-    const NodeId* links = placed_.Links(id, placed_.Record(id));
+    std::vector<NodeId> links(placed_.records.max_links);
+    placed_.Links(id, placed_.Record(id), links.data());
     for (std::uint32_t i = 0; i < placed_.records.max_links && links[i] < placed_.layers.n(); ++i) {
       if (links[i] >= placed_.n1()) rows.push_back(links[i]);
     }
@@ -77,7 +81,7 @@ TEST_F(AccessLayers, AnEmulatedTierIsToldOfEveryTouch) {
   }
   EmulatedBus soon({.latency_ns = 1000}, 1, TickClock().Now());
   SlowMemory memory(&soon);
-  const auto bytes = placed_.Bytes(7, RecordPart::kRow);
+  const auto bytes = placed_.Bytes(1999, RecordPart::kRow);
   EXPECT_FALSE(memory.Arrived(bytes)) << "nobody has asked for it";
   memory.Use(bytes);
   EXPECT_TRUE(memory.Arrived(bytes));
@@ -146,7 +150,7 @@ TEST_F(AccessLayers, MigrationEndsAtItsBytes) {
   Migration migration(placed_, memory, counts_);
   migration.Begin(Prefetch::kAhead);
   std::uint64_t bytes = 0;
-  for (NodeId id = 0; id < 200; ++id) {
+  for (NodeId id = 0; id < placed_.n1(); ++id) {
     const std::uint64_t before = counts_.migrated;
     migration.Stepped(Found({id}), 1);
     bytes += (counts_.migrated - before) * BytesOf(id, RecordPart::kLinks);
@@ -196,8 +200,10 @@ TEST_F(AccessLayers, MigrationFindsWhatHelpersHaveCopied) {
         std::this_thread::yield();
       }
       ASSERT_NE(migration.Find(id), nullptr);
-      EXPECT_TRUE(Same({migration.Find(id), placed_.records.RecordBytes(id)},
-                       {placed_.Record(id), placed_.records.RecordBytes(id)}));
+      placed_.ForBytes(id, RecordPart::kRecord, [&](std::span<const std::byte> bytes) {
+        const std::ptrdiff_t at = bytes.data() - placed_.Record(id);
+        EXPECT_TRUE(Same({migration.Find(id) + at, bytes.size()}, bytes));
+      });
       migration.Stepped(beam, 1);
     }
     EXPECT_EQ(counts_.migrated, 1 + rows.size());

@@ -56,7 +56,8 @@ class Migration {
       if (record == nullptr && !FetchAhead(candidate, RecordPart::kLinks)) return;
       if (record == nullptr || i > 0 || candidate == followed_)
         continue;  // rows are expensive: only the nearest candidate's
-      const NodeId* links = index_.Links(candidate, record);
+      links_.resize(index_.records.max_links);
+      const NodeId* links = index_.Links(candidate, record, links_.data());
       for (std::uint32_t l = 0; l < index_.records.max_links && links[l] < index_.layers.n(); ++l) {
         if (links[l] >= index_.n1() && !FetchAhead(links[l], RecordPart::kRow)) return;
       }
@@ -114,7 +115,8 @@ class Migration {
   std::uint32_t window_ = 0;   ///< candidates of L1 to examine after each of its steps
   NodeId followed_ = kNoNode;  ///< nearest candidate, once its rows were fetched ahead
   std::uint64_t bytes_ = 0;
-  VisitedSet ahead_, used_;  ///< keys: fetched ahead, and of these used
+  std::vector<NodeId> links_;  ///< scratch
+  VisitedSet ahead_, used_;    ///< keys: fetched ahead, and of these used
 };
 
 }  // namespace hmann

@@ -9,11 +9,14 @@
 namespace hmann {
 
 std::uint64_t MigrationSpace::Bytes(const PlacedIndex& index) {
-  return std::uint64_t{kSlots} * index.MostRecordBytes();
+  return std::uint64_t{kSlots} * index.records.MostUnitBytes();
 }
 
 MigrationSpace::MigrationSpace(const PlacedIndex& index)
-    : index_(index), record_bytes_(index.MostRecordBytes()), slots_(kSlots), bytes_(Bytes(index)) {}
+    : index_(index),
+      record_bytes_(index.records.MostUnitBytes()),
+      slots_(kSlots),
+      bytes_(Bytes(index)) {}
 
 void MigrationSpace::Begin() {
   posts_.Clear();
@@ -47,9 +50,11 @@ bool MigrationSpace::CopyOne(SlowMemory& memory) {
   Slot& slot = slots_[post % kSlots];
   if (post >= first_.load(std::memory_order_acquire)) {
     const std::byte* record = index_.Record(slot.id);
-    const std::size_t bytes = index_.records.RecordBytes(slot.id);
-    memory.Use({record, bytes});
-    std::memcpy(bytes_.data() + post % kSlots * record_bytes_, record, bytes);
+    std::byte* copy = bytes_.data() + post % kSlots * record_bytes_;
+    index_.ForBytes(slot.id, RecordPart::kRecord, [&](std::span<const std::byte> bytes) {
+      memory.Use(bytes);
+      std::copy(bytes.begin(), bytes.end(), copy + (bytes.data() - record));
+    });
     slot.done.store(post + 1, std::memory_order_release);
   }
   copied_.store(post + 1, std::memory_order_release);

@@ -26,7 +26,11 @@ constexpr int kRounds = 1500;
 constexpr std::size_t kCapacity = MigrationSpace::kSlots;
 
 bool IsRecord(const PlacedIndex& index, NodeId id, const std::byte* copy) {
-  return std::equal(copy, copy + index.records.RecordBytes(id), index.Record(id));
+  bool same = true;
+  index.ForBytes(id, RecordPart::kRecord, [&](std::span<const std::byte> bytes) {
+    same &= std::equal(bytes.begin(), bytes.end(), copy + (bytes.data() - index.Record(id)));
+  });
+  return same;
 }
 
 /// A simple model of the space: a list of all posts ever made.
@@ -83,7 +87,10 @@ void CheckCopies(const PlacedIndex& index, const MigrationSpace& space, const Mo
     if (copy == nullptr) continue;
     ++met.found;
     ASSERT_TRUE(IsRecord(index, id, copy)) << "node " << id;
-    extents.emplace_back(copy, copy + index.records.RecordBytes(id));
+    index.ForBytes(id, RecordPart::kRecord, [&](std::span<const std::byte> bytes) {
+      const std::byte* begin = copy + (bytes.data() - index.Record(id));
+      extents.emplace_back(begin, begin + bytes.size());
+    });
   }
   std::sort(extents.begin(), extents.end());
   for (std::size_t i = 1; i < extents.size(); ++i)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -40,12 +41,13 @@ struct PlacedIndex {
   std::vector<LayerView> upper;            ///< [i]: layer i + 1; promoted vectors shared
   const std::byte* fast_labels = nullptr;  ///< n1 x label_bytes
   std::uint32_t label_bytes = 4;
-  /// Ids by label and, for user labels, every kLabelsPerMark-th label. These are mapped
-  /// files that have not been compared with their checksums. Empty: the index has none.
+  /// Ids by label and, for user labels, the labels in that order. These are mapped files
+  /// that have not been compared with their checksums.
   std::span<const NodeId> label_order;
-  std::span<const std::uint64_t> label_marks;
-  const Encoder* encoder = nullptr;  ///< nullptr: the index has no codes
-  const std::byte* codes = nullptr;  ///< (n - n1) x code_bytes, in fast memory
+  std::span<const std::uint64_t> sorted_labels;
+  std::vector<std::uint64_t> label_marks;  ///< every kLabelsPerMark-th of sorted_labels
+  const Encoder* encoder = nullptr;        ///< nullptr: the index has no codes
+  const std::byte* codes = nullptr;        ///< (n - n1) x code_bytes, in fast memory
   std::uint32_t code_bytes = 0;
   const Cells* cells = nullptr;  ///< nullptr where `encoder` is
   /// This index as seen by a traversal that uses codes of scalar quantization. Its
@@ -87,36 +89,56 @@ struct PlacedIndex {
   }
   /// The row of an id below fast_rows().
   const std::byte* FastRow(NodeId id) const { return upper[0].Row(id); }
-  /// Bytes of the longest record: that of an unpromoted node.
+  /// Bytes of a copy of any record, part after part.
   std::uint32_t MostRecordBytes() const {
-    return std::max(records.regions[0].record_bytes, records.regions[1].record_bytes);
+    return std::max(n1() > 0 ? records.RecordBytes(0) : 0, records.RecordBytes(kMaxNodes));
+  }
+  std::uint32_t RowBytes(NodeId id) const { return id < n1() ? 0 : records.row_bytes; }
+  /// Copies a record, part after part.
+  void CopyRecord(NodeId id, const std::byte* record, std::byte* to) const {
+    for (const RecordExtent& extent : Extents(id, RecordPart::kRecord))
+      to = std::copy_n(record + extent.offset, extent.bytes, to);
   }
   const std::byte* Record(NodeId id) const { return l0 + records.Offset(id); }
-  /// Links of `id` within its record, padded with kNoNode to records.max_links. A link >=
-  /// n, which only a corrupt file has, also ends the list.
-  const NodeId* Links(NodeId id, const std::byte* record) const {
-    return reinterpret_cast<const NodeId*>(record + records.LinksOffset(id));
+  /// The row in L0 of an unpromoted node.
+  const std::byte* Row(NodeId id) const { return l0 + records.RowOffset(id); }
+  /// Unpacks the links of `id`, records.max_links, to `links`, and returns these. A link
+  /// >= n, as kNoNode, ends the list.
+  const NodeId* Links(NodeId id, const std::byte* record, NodeId* links) const {
+    records.Unpack(record + records.LinksOffset(id), links);
+    return links;
   }
 
-  RecordExtent Extent(NodeId id, RecordPart part) const {
+  /// Where parts lie, from the record on: row, then list or label. A part that is not
+  /// asked for has no bytes.
+  std::array<RecordExtent, 2> Extents(NodeId id, RecordPart part) const {
+    const std::uint32_t tail = records.LinksOffset(id), list = records.list_bytes,
+                        row = RowBytes(id);
     switch (part) {
       case RecordPart::kLinks:
-        return {records.LinksOffset(id),
-                records.max_links * static_cast<std::uint32_t>(sizeof(NodeId))};
+        return {{{}, {tail, list}}};
       case RecordPart::kRow:
-        return {records.row_offset, records.row_bytes};
+        return {{{0, row}, {}}};
       case RecordPart::kRowAndLinks:
-        return {0, records.LinksEnd(id)};
+        return {{{0, row}, {tail, list}}};
       case RecordPart::kRecord:
-        return {0, records.label_offset + label_bytes};
+        return {{{0, row}, {tail, list + (id < n1() ? 0 : label_bytes)}}};
       default:
-        return {records.label_offset, label_bytes};
+        return {{{}, {tail + list, label_bytes}}};
     }
   }
 
+  /// Of kLinks, kRow or kLabel.
   std::span<const std::byte> Bytes(NodeId id, RecordPart part) const {
-    const RecordExtent extent = Extent(id, part);
-    return {Record(id) + extent.offset, extent.bytes};
+    const auto [row, tail] = Extents(id, part);
+    return {Record(id) + tail.offset, row.bytes + tail.bytes};
+  }
+  /// Calls use(bytes) for each part of the record.
+  template <typename Use>
+  void ForBytes(NodeId id, RecordPart part, const Use& use) const {
+    const std::byte* record = Record(id);
+    for (const RecordExtent& extent : Extents(id, part))
+      if (extent.bytes > 0) use(std::span(record + extent.offset, extent.bytes));
   }
 
   /// Label of a promoted node.
@@ -124,8 +146,8 @@ struct PlacedIndex {
     return ReadLabel(fast_labels + static_cast<std::size_t>(id) * label_bytes);
   }
   /// Label of an unpromoted node, from its record.
-  std::uint64_t SlowLabel(const std::byte* record) const {
-    return ReadLabel(record + records.label_offset);
+  std::uint64_t SlowLabel(NodeId id, const std::byte* record) const {
+    return ReadLabel(record + records.LabelOffset(id));
   }
 
  private:

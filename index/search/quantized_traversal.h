@@ -151,7 +151,7 @@ class QuantizedTraversal {
     const PlacedIndex& index = *pool_.index;
     RowBatch& batch = pool_.scratch->batch;
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      if (wanted_[i] >= index.n1()) batch.Add(wanted_[i], records[i] + index.records.row_offset);
+      if (wanted_[i] >= index.n1()) batch.Add(wanted_[i], records[i]);
     }
     batch.Score(index.kernels, pool_.query);
     pool_.counters->total.distances_slow += batch.size;

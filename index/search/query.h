@@ -55,8 +55,10 @@ class LabelTraversal {
   void ForUpcoming(std::uint32_t, const Hint&) const {}
 
   void Absorb(std::span<const std::byte* const> records) {
-    for (const std::byte* record : records)
-      (*answer_)[places_[read_++]].label = index_->SlowLabel(record);
+    for (const std::byte* record : records) {
+      (*answer_)[places_[read_]].label = index_->SlowLabel(ids_[read_], record);
+      ++read_;
+    }
   }
 
  private:

@@ -62,7 +62,11 @@ class CopyingExecutor {
         for (const NodeId id : traversal.Wanted()) {
           ASSERT_LT(id, index_.layers.n());
           const std::byte* record = index_.Record(id);
-          copies.emplace_back(record, record + index_.records.RecordBytes(id));
+          const auto [row, tail] = index_.Extents(id, RecordPart::kRecord);
+          std::vector<std::byte>& copy =
+              copies.emplace_back(tail.offset + tail.bytes + kListSlackBytes, std::byte{0xab});
+          std::copy_n(record, row.bytes, copy.data());
+          std::copy_n(record + tail.offset, tail.bytes, copy.data() + tail.offset);
         }
         for (const std::vector<std::byte>& copy : copies) pointers.push_back(copy.data());
         traversal.Absorb(pointers);
@@ -193,8 +197,7 @@ class ScanTraversal {
   template <typename Hint>
   void ForUpcoming(std::uint32_t, const Hint&) const {}
   void Absorb(std::span<const std::byte* const> records) {
-    for (std::size_t i = 0; i < records.size(); ++i)
-      Score(wanted_[i], records[i] + start_->index.records.row_offset);
+    for (std::size_t i = 0; i < records.size(); ++i) Score(wanted_[i], records[i]);
     Want();
   }
   template <typename Add>

@@ -64,8 +64,7 @@ class RerankTraversal {
 
   void Absorb(std::span<const std::byte* const> records) {
     RowBatch& batch = scratch_->batch;
-    for (const std::byte* record : records)
-      batch.Add(wanted_[read_++], record + index_->records.row_offset);
+    for (const std::byte* record : records) batch.Add(wanted_[read_++], record);
     batch.Score(index_->kernels, query_);
     scratch_->beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);
     batch.size = 0;

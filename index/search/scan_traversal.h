@@ -49,8 +49,7 @@ class ScanTraversal {
     total.node_accesses += wanted_.size();
     total.hops += wanted_.empty() ? 0 : 1;
     counters_->Read(wanted_);
-    for (std::size_t i = 0; i < wanted_.size(); ++i)
-      batch.Add(wanted_[i], records[i] + index_->records.row_offset);
+    for (std::size_t i = 0; i < wanted_.size(); ++i) batch.Add(wanted_[i], records[i]);
     batch.Score(index_->kernels, query_);
     batch.Keep(scratch_->beam.bound());
     scratch_->beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);

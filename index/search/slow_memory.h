@@ -24,7 +24,7 @@ class SlowMemory {
     if (lines_.has_value()) lines_->Clear();
   }
   void Fetch(std::span<const std::byte> bytes) {
-    PrefetchLines(bytes.data(), bytes.size());
+    PrefetchUnaligned(bytes.data(), bytes.size());
     if (lines_.has_value()) lines_->Fetch(bytes.data(), bytes.size());
   }
   /// Call before the bytes are read.

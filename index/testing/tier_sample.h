@@ -35,7 +35,9 @@ struct TierSample {
     queries = *VectorFile::Open(options.base);
   }
 
-  std::shared_ptr<const Index> Open(const std::string& slow, OpenOptions options = {}) const {
+  /// By default without scalar codes, because only some tiers have them.
+  std::shared_ptr<const Index> Open(const std::string& slow,
+                                    OpenOptions options = {.sq_bits = 0}) const {
     options.slow = slow;
     auto index = Index::Open(path, options);
     EXPECT_TRUE(index.ok()) << slow << ": " << index.status();

@@ -9,6 +9,7 @@
 #include "index/base/units.h"
 #include "index/construct/graph/phases.h"
 #include "index/construct/pipeline.h"
+#include "index/format/upgrade.h"
 #include "index/tune/calibrate.h"
 
 namespace hmann {
@@ -30,20 +31,36 @@ absl::StatusOr<std::string> ChooseStructure(BuildCall* call) {
   return line + "; `hmann plan` says why\n";
 }
 
+namespace {
+
+CalibratedBuild WithCalibration(BuildReport report, const std::string& index,
+                                const CalibrateOptions& options, Progress& progress) {
+  CalibratedBuild built{std::move(report), NotFound("not asked for")};
+  if (!options.wanted) return built;
+  const auto start = std::chrono::steady_clock::now();
+  const double cpu = ProcessCpuSeconds();
+  built.calibration = Calibrate(index, options, progress);
+  built.report.phases.push_back({"calibrate", SecondsSince(start), ProcessCpuSeconds() - cpu, 0});
+  return built;
+}
+
+}  // namespace
+
 absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress) {
   HMANN_RETURN_IF_ERROR(ChooseStructure(&call).status());
   const BuildOptions& build = call.build;
   HMANN_ASSIGN_OR_RETURN(BuildReport report, BuildIndex(build, progress));
-  CalibratedBuild built{std::move(report), NotFound("not asked for")};
-  if (!call.calibrate.wanted) return built;
   call.calibrate.threads = build.threads;
   call.calibrate.cancelled = build.cancelled;
-  const auto start = std::chrono::steady_clock::now();
-  const double cpu = ProcessCpuSeconds();
-  built.calibration =
-      Calibrate(build.out.empty() ? build.from_index : build.out, call.calibrate, progress);
-  built.report.phases.push_back({"calibrate", SecondsSince(start), ProcessCpuSeconds() - cpu, 0});
-  return built;
+  return WithCalibration(std::move(report), build.out.empty() ? build.from_index : build.out,
+                         call.calibrate, progress);
+}
+
+absl::StatusOr<CalibratedBuild> Upgrade(const std::string& from, const std::string& out,
+                                        const CalibrateOptions& calibrate, Progress& progress) {
+  BuildReport report;
+  HMANN_ASSIGN_OR_RETURN(report.info, UpgradeIndex(from, out, progress, calibrate.cancelled));
+  return WithCalibration(std::move(report), out, calibrate, progress);
 }
 
 }  // namespace hmann

@@ -135,10 +135,9 @@ class CalibrationOfIndex {
         HMANN_ASSIGN_OR_RETURN(
             const bool same,
             LoseNothing(contexts.front(), calibration_.curves[first], without_codes, runs));
-        if (same) {
-          AddTheSame(first, 8);
-          continue;
-        }
+        if (same) AddTheSame(first, 8);
+        // Those of the file are what searches use.
+        if (same || index->info().scalar_bits == 4) continue;
       }
       for (const SearchContext& context : contexts)
         HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, learning.n(), runs, runs_left_in));

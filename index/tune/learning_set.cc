@@ -110,9 +110,8 @@ absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, Lea
 void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows) {
   const IndexInfo& info = file.info();
   const RecordLayout& records = file.records();
-  const std::byte* row = id < records.n1
-                             ? file.fast_rows().data() + id * file.fast_row_stride()
-                             : file.l0().data() + records.Offset(id) + records.row_offset;
+  const std::byte* row = id < records.n1 ? file.fast_rows().data() + id * file.fast_row_stride()
+                                         : file.l0().data() + records.Offset(id);
   if (!IsFloat(info.dtype)) {
     rows.insert(rows.end(), row, row + info.dim * SizeOf(info.dtype));
     return;

@@ -80,9 +80,10 @@ struct Candidate {
   PlanStructure structure;
   Header header;
   std::vector<PlacedBytes> lines;
-  std::uint64_t upper_bytes = 0;  ///< in pages, without L0
+  std::uint64_t upper_bytes = 0;   ///< in pages, without L0
+  std::uint64_t scalar_bytes = 0;  ///< of codes that are in memory if L0 is
 
-  std::uint64_t l0_bytes() const { return InPages(lines.back().bytes); }
+  std::uint64_t l0_bytes() const { return InPages(lines.back().bytes) + InPages(scalar_bytes); }
 };
 
 class MemoryRule {
@@ -160,9 +161,11 @@ class MemoryRule {
       structure.replicas = structure.bits > 0 ? request_.replicas.value_or(1) : 1;
       structure.n1 = std::max<NodeId>(structure.n1, structure.replicas);
     }
-    Candidate made{structure, {}, {}, 0};
+    Candidate made{structure, {}, {}};
     HMANN_ASSIGN_OR_RETURN(made.header, HeaderOf(request_.shape, structure));
     made.lines = StructureLines(structure, made.header);
+    for (const Section& section : PlanSections(made.header))
+      made.scalar_bytes += section.kind == SectionKind::kScalarCodes ? section.bytes : 0;
     for (std::size_t i = 0; i + 1 < made.lines.size(); ++i)
       made.upper_bytes += InPages(made.lines[i].bytes);
     return made;
@@ -210,6 +213,8 @@ class MemoryRule {
     plan.bytes = made.lines;
     for (PlacedBytes& line : plan.bytes) line.tier = "dram";
     plan.bytes.back().tier = plan.l0_tier;
+    if (beside_l0 && made.scalar_bytes > 0)
+      plan.bytes.push_back({"scalar codes", "dram", made.scalar_bytes});
     if (drive_ && !beside_l0) AddCache(made, plan);
     plan.reserve_bytes = plan.fast_bytes = reserve_;
     for (const PlacedBytes& line : plan.bytes)

@@ -103,7 +103,7 @@ TEST(PlanMemory, TheMoreMemoryTheMoreIsTaken) {
     bool fits = false;
     std::uint32_t bits = 0;
     NodeId n1 = 0;
-    for (std::uint64_t mib = 8; mib < 340; mib += mib < 60 ? 3 : 37) {
+    for (std::uint64_t mib = 8; mib < 230; mib += mib < 60 ? 3 : 28) {
       SCOPED_TRACE(absl::StrCat(slow, ", ", mib, " MiB"));
       const PlanRequest request = RuleRequest(1000000, mib << 20, slow);
       const absl::StatusOr<MemoryPlan> plan = PlanMemory(request);
@@ -170,11 +170,11 @@ TEST(PlanMemory, TakesWhatTheSearchTook) {
 
 TEST(PlanMemory, AStaticCacheComesLast) {
   EXPECT_EQ(ForBytes(200, "nvme").cache_bytes, 0u);
-  MemoryPlan plan = ForBytes(300, "nvme");
+  MemoryPlan plan = ForBytes(500, "nvme", 96, DType::kF32);
   EXPECT_EQ(plan.structure.n1, 80'000'000u);
-  EXPECT_GT(plan.cached_share, 0.1);
-  EXPECT_GT(plan.fast_bytes, 0.99 * 300e8) << "all of it";
-  plan = ForBytes(260, "emulated:lat=300ns");
+  EXPECT_GT(plan.cached_share, 0.05);
+  EXPECT_GT(plan.fast_bytes, 0.99 * 500e8) << "all of it";
+  plan = ForBytes(500, "emulated:lat=300ns", 96, DType::kF32);
   EXPECT_EQ(plan.structure.n1, 80'000'000u);
   EXPECT_EQ(plan.cache_bytes, 0u) << "lines of memory come sooner than they are found";
   EXPECT_EQ(plan.migration_bytes, 0u) << "for drives";
@@ -214,7 +214,8 @@ TEST(PlanMemory, SaysItsThreeLinesWithTheNumbers) {
   EXPECT_THAT(plan.rule[0], HasSubstr("L0 lies on nvme"));
   EXPECT_THAT(plan.rule[1], testing::AllOf(HasSubstr("here 2 bits"), HasSubstr("a guess")));
   EXPECT_THAT(plan.rule[2], HasSubstr(": 2.4"));
-  EXPECT_THAT(ForBytes(300, "nvme").rule[2], HasSubstr(": 80 %")) << "of many vectors too";
+  EXPECT_THAT(ForBytes(500, "nvme", 96, DType::kF32).rule[2], HasSubstr(": 80 %"))
+      << "of many vectors too";
 }
 
 TEST(PlanMemory, BudgetsThatAreTooSmallNameOneThatWorks) {

@@ -8,6 +8,7 @@
 #include "index/construct/build_bytes.h"
 #include "index/construct/graph/vectors.h"
 #include "index/construct/inputs.h"
+#include "index/format/scalar_codes.h"
 
 namespace hmann {
 
@@ -58,6 +59,8 @@ absl::StatusOr<Header> HeaderOf(const PlanShape& shape, const PlanStructure& str
   header.row_bytes = kernels.row_bytes;
   header.layers = Layers::Make(static_cast<NodeId>(shape.n), structure.n1, shape.m);
   header.label_bytes = shape.user_labels ? 8 : 4;
+  // The build chooses; these are usual, and the most that it takes but for rare data.
+  if (MayHaveScalarCodes(shape.dtype, shape.n, kernels.row_bytes)) header.scalar_bits = 4;
   if (structure.bits > 0) {
     header.codes = {structure.bits, structure.replicas, CodeBytes(shape.dim, structure.bits)};
     const auto others = static_cast<NodeId>(shape.n) - structure.n1;

@@ -34,10 +34,7 @@ class TuningOfIndex {
   absl::StatusOr<TuneReport> Run() {
     if (options_.k.empty()) return InvalidArgument("k: expected at least one, found none");
     HMANN_RETURN_IF_ERROR(CheckTargets());
-    // Uses only the codes that the times will be stored for.
-    OpenOptions open = options_.open;
-    open.sq_bits = open.sq_bits.value_or(0);
-    HMANN_ASSIGN_OR_RETURN(index_, Index::Open(options_.index, open, &progress_));
+    HMANN_ASSIGN_OR_RETURN(index_, Index::Open(options_.index, options_.open, &progress_));
     // Recall does not depend on the tier, and counting on a device takes longer.
     counted_ = index_;
     if (index_->on_block_tier()) {
@@ -155,7 +152,7 @@ class TuningOfIndex {
   absl::StatusOr<TunedEntry> Entry(std::uint32_t k, const LearningSet& learning,
                                    const Tuned& tuned) const {
     TunedEntry entry;
-    entry.placement = PlacementOf(options_.open, options_.open.sq_bits.value_or(0));
+    entry.placement = ImplOf(*index_).placement();
     entry.k = k;
     entry.queries = learning.n();
     entry.origin = learning.origin;

@@ -109,10 +109,6 @@ absl::Status UnknownLabel(const absl::Status& why) {
   return WithResource(NotFound(why.message()), "label", name.substr(name.find(' ') + 1));
 }
 
-absl::Status NoLabelOrder(const absl::Status& why) {
-  return WithReason(FailedPrecondition(why.message()), "NO_LABEL_ORDER");
-}
-
 absl::Status IndexLoading(absl::string_view name) {
   return WithReason(Unavailable("index '", name, "' is loading"), "INDEX_LOADING",
                     {{"index", std::string(name)}}, std::chrono::milliseconds(200));

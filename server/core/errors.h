@@ -41,8 +41,6 @@ absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most);
 /// Turns the engine's error for an unknown label into NOT_FOUND, resource of type
 /// "label".
 absl::Status UnknownLabel(const absl::Status& why);
-/// FAILED_PRECONDITION, NO_LABEL_ORDER: the index was built before label orders existed.
-absl::Status NoLabelOrder(const absl::Status& why);
 /// UNAVAILABLE, INDEX_LOADING. A retry may succeed.
 absl::Status IndexLoading(absl::string_view name);
 /// UNAVAILABLE, SERVER_STOPPING: another server may answer, but this one will not.

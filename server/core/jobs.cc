@@ -19,8 +19,7 @@ constexpr std::size_t kLabelsTogether = 64;
 
 /// Adds details to an engine error about a label.
 absl::Status OfLabel(const absl::Status& status) {
-  if (absl::IsNotFound(status)) return UnknownLabel(status);
-  return absl::IsFailedPrecondition(status) ? NoLabelOrder(status) : status;
+  return absl::IsNotFound(status) ? UnknownLabel(status) : status;
 }
 
 }  // namespace

@@ -124,11 +124,17 @@ inline LayerLinks ReadLinks(const IndexFile& file) {
   for (std::uint32_t layer = 0; layer < all.size(); ++layer) {
     const std::uint32_t most = file.layers().MaxDegree(layer);
     for (NodeId id = 0; id < file.layers().nodes[layer]; ++id) {
-      const std::byte* place =
-          layer == 0 ? file.l0().data() + file.records().Offset(id) + file.records().LinksOffset(id)
-                     : file.upper_links(layer).data() + std::size_t{id} * most * sizeof(NodeId);
-      const auto* links = reinterpret_cast<const NodeId*>(place);
-      all[layer].emplace_back(links, std::find(links, links + most, kNoNode));
+      std::vector<NodeId> links(most);
+      if (layer == 0) {
+        const RecordLayout& records = file.records();
+        records.UnpackPadded(file.l0().data() + records.Offset(id) + records.LinksOffset(id),
+                             links.data());
+      } else {
+        std::memcpy(links.data(), file.upper_links(layer).data() + id * most * sizeof(NodeId),
+                    most * sizeof(NodeId));
+      }
+      links.erase(std::find(links.begin(), links.end(), kNoNode), links.end());
+      all[layer].push_back(std::move(links));
     }
   }
   return all;

@@ -18,7 +18,7 @@ constexpr std::size_t kMajor = 8, kMinor = 10, kEndianTag = 16, kHeaderSize = 20
                       kContentHash = 48, kChecksum = 56, kN = 64, kN1 = 72, kDim = 80,
                       kRowBytes = 84, kM = 88, kDType = 96, kMetric = 97, kLabelBytes = 98,
                       kCodePlace = 99, kLayerCount = 100, kSectionCount = 112, kBits = 116,
-                      kAlpha = 124, kLayers = 128, kSections = 1024;
+                      kScalarBits = 768, kAlpha = 124, kLayers = 128, kSections = 1024;
 }  // namespace header_offset
 
 template <class T>

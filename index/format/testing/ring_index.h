@@ -29,6 +29,7 @@ struct RingIndex {
     Metric metric = Metric::kCosine;
     bool user_labels = false;
     std::uint32_t bits = 0, replicas = 1;  ///< of codes, whose bytes are also synthetic
+    std::uint32_t scalar_bits = 0;         ///< of scalar codes
     float alpha = 1.25f;
   };
 
@@ -45,6 +46,8 @@ struct RingIndex {
     contents.alpha = s.alpha;
     contents.seed = 7;
     contents.user_labels = s.user_labels;
+    contents.choose_scalar = false;
+    contents.scalar_bits = s.scalar_bits;
     contents.links = [this](std::uint32_t layer, NodeId id) { return Links(layer, id); };
     contents.row = [this](NodeId id) { return Row(id); };
     contents.label = [this](NodeId id) { return Label(id); };

@@ -39,11 +39,11 @@ struct OpenOptions {
   std::uint64_t migration_bytes = std::uint64_t{16} << 20;
   /// Threads that copy ahead for queries with Prefetch::kHelper.
   int helper_threads = 0;
-  /// Codes of scalar quantization (SQ8, SQ4): 8 or 4 bits per component; 0: none. Open
-  /// computes them from the vectors and keeps them in fast memory. All modes except
-  /// quantized navigate by these codes and rank the results by exact distances. They
-  /// require L0 in memory. Absent: the setting that the tuned table of the index found
-  /// fastest, or none if it has no such entry.
+  /// Codes of scalar quantization (SQ8, SQ4): 8 or 4 bits per component; 0: none. All
+  /// modes except quantized navigate by these codes and rank the results by exact
+  /// distances. They require L0 in memory. Open computes those that the file does not
+  /// contain. Absent: the setting that the tuned table of the index found fastest;
+  /// without such an entry, those of the file if `slow` is dram or mapped.
   std::optional<std::uint32_t> sq_bits = {};
   /// Accept codes that are too coarse for the vectors: with them, no search parameters
   /// find most of the neighbors (by the calibration). Otherwise Open rejects them.

@@ -34,7 +34,7 @@ struct LayerInfo {
 /// in section 7 of the paper (0: no formula; the structure has a line of its own).
 struct StructureBytes {
   /// "upper_links", "fast_vectors", "l0_links", "slow_vectors", "labels", "norms",
-  /// "label_order" (with its marks), "padding", "header".
+  /// "label_order" (with sorted labels), "scalar_codes", "padding", "header".
   std::string name;
   std::string tier;  ///< "fast", "slow", "file"
   std::uint64_t bytes = 0;
@@ -69,9 +69,12 @@ struct IndexInfo {
   std::vector<StructureBytes> bytes;
   std::uint64_t content_hash = 0;  ///< hash over all sections
   std::uint64_t seed = 0;
-  std::string version;  ///< version of the file format, "2.1"
+  std::string version;  ///< version of the file format, "3.0"
   std::uint64_t file_bytes = 0;
   CodeInfo codes;
+  /// Bits per dimension of the scalar codes of all nodes, 4 or 8; 0: none. Searches with
+  /// L0 in memory use them.
+  std::uint32_t scalar_bits = 0;
   /// 64-bit labels given by the user; otherwise a label is the row number in the base
   /// file.
   bool user_labels = false;

@@ -1,0 +1,114 @@
+#include "index/format/upgrade.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "index/format/header.h"
+#include "index/format/reader.h"
+#include "index/format/testing/ring_index.h"
+#include "index/format/verify.h"
+
+namespace hmann {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kOld[] = "index/format/golden/v2.hmann";
+constexpr char kOldest[] = "index/format/golden/v2.0.hmann";
+constexpr char kNew[] = "index/format/golden/v3.hmann";
+
+class UpgradeIndexTest : public testing::Test {
+ protected:
+  absl::StatusOr<IndexInfo> Upgrade(const std::string& from) {
+    return UpgradeIndex(from, out_, silent_);
+  }
+  std::string Refusal(const std::vector<std::byte>& bytes) {
+    TemporaryPath from(::testing::TempDir(), "old");
+    WriteBytes(from, bytes);
+    const auto upgraded = Upgrade(from);
+    EXPECT_TRUE(!upgraded.ok() && ReadBytes(out_).empty());
+    return std::string(upgraded.status().message());
+  }
+
+  Progress silent_{Progress::Show::kNever};
+  TemporaryPath out_{::testing::TempDir(), "upgraded"};
+};
+
+TEST_F(UpgradeIndexTest, GivesTheBytesOfTheCurrentWriter) {
+  const auto info = Upgrade(kOld);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->version, "3.0");
+  RingIndex index({.bits = 2, .replicas = 2});
+  TemporaryPath fresh(::testing::TempDir(), "fresh");
+  ASSERT_TRUE(WriteIndex(fresh, index.contents, silent_).ok());
+  EXPECT_TRUE(ReadBytes(out_) == ReadBytes(fresh));
+}
+
+TEST_F(UpgradeIndexTest, AddsTheLabelOrderThatFormatTwoZeroLacks) {
+  const auto info = Upgrade(kOldest);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(VerifyIndex(out_, silent_), absl::OkStatus());
+  EXPECT_EQ(IndexFile::Open(out_)->label_order().size(), info->n);
+}
+
+/// A limit on the size of files ends the child at the write that exceeds it.
+TEST_F(UpgradeIndexTest, KilledAtAnyWriteItLeavesTheOldFiles) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer ends a forked child that starts threads";
+#endif
+  const std::vector<std::byte> from = ReadBytes(kOld), before(5000, std::byte{7});
+  ASSERT_TRUE(Upgrade(kOld).ok());
+  const std::size_t size = ReadBytes(out_).size();
+  constexpr std::size_t kMoments = 50;
+  for (std::size_t moment = 0; moment < kMoments; ++moment) {
+    WriteBytes(out_, before);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const rlimit limit{moment * size / kMoments, RLIM_INFINITY};
+      ::signal(SIGXFSZ, SIG_DFL);
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      ::_exit(Upgrade(kOld).ok() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) << moment << ": " << status;
+    EXPECT_TRUE(ReadBytes(out_) == before) << moment;
+    EXPECT_TRUE(ReadBytes(kOld) == from) << moment;
+    ::unlink(absl::StrCat(out_.str(), ".tmp.", child).c_str());
+  }
+}
+
+TEST_F(UpgradeIndexTest, OthersRefuseFormatTwoWithThatAdvice) {
+  for (const char* old : {kOld, kOldest}) {
+    const absl::Status refused = IndexFile::Open(old).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(refused.message()),
+                AllOf(HasSubstr("is format 2."), HasSubstr("`hmann upgrade` converts it")));
+  }
+}
+
+TEST_F(UpgradeIndexTest, RefusesWhatIsNoSoundIndexOfFormatTwo) {
+  EXPECT_THAT(std::string(Upgrade(kNew).status().message()), HasSubstr("is format 3.0 already"));
+  const std::vector<std::byte> old = ReadBytes(kOld);
+  EXPECT_THAT(Refusal({old.begin(), old.end() - 4096}), HasSubstr("truncated"));
+  const auto file = IndexFile::Open(kOld, Formats::kAlsoOld);
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const Section& section : file->sections()) {
+    std::vector<std::byte> damaged = old;
+    damaged[section.offset + section.bytes / 2] ^= std::byte{4};
+    EXPECT_THAT(Refusal(damaged), HasSubstr(Name(section)));
+  }
+}
+
+}  // namespace
+}  // namespace hmann
