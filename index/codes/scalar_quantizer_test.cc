@@ -181,7 +181,7 @@ TEST_P(ScalarQuantizerTest, ItsRangeGivesTheSameCodes) {
 /// One step for all dimensions serves none if a few vary much more than the others.
 TEST(ScalarQuantizer, VectorsAreRotatedIfThatLessensTheError) {
   for (const bool uneven : {false, true}) {
-    std::vector<float> rows(1000 * 64);
+    std::vector<float> rows(64000);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const float x = static_cast<float>(Random(5, i) % 1000) / 1000;
       rows[i] = uneven && i % 64 < 8 ? 20 * x : x;

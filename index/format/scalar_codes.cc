@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "hmann/search_params.h"
-#include "index/base/cpu.h"
 #include "index/base/status_macros.h"
-#include "index/base/thread_pool.h"
 
 namespace hmann {
 namespace {
@@ -34,8 +32,10 @@ class Trial {
  public:
   Trial(const IndexFile& file, const Kernels& kernels) : file_(file), kernels_(kernels) {
     const NodeId n = file.layers().n(), queries = std::min(n, kQueries);
-    for (NodeId i = 0; i < queries; ++i)
+    for (NodeId i = 0; i < queries; ++i) {
       neighborhoods_.push_back(Around(static_cast<NodeId>(std::uint64_t{i} * n / queries)));
+      bytes_without_ += static_cast<double>(neighborhoods_.back().near.size() * kernels.row_bytes);
+    }
   }
 
   /// Bytes that scoring all neighborhoods reads: by codes, and by the rows that may be
@@ -66,12 +66,7 @@ class Trial {
     const bool finds = static_cast<double>(found) >= kLeastFound * static_cast<double>(wanted);
     return finds ? bytes : std::numeric_limits<double>::infinity();
   }
-  double BytesWithout() const {
-    double bytes = 0;
-    for (const Neighborhood& hood : neighborhoods_)
-      bytes += static_cast<double>(hood.near.size() * kernels_.row_bytes);
-    return bytes;
-  }
+  double BytesWithout() const { return bytes_without_; }
 
  private:
   Neighborhood Around(NodeId query) const {
@@ -99,6 +94,7 @@ class Trial {
   const IndexFile& file_;
   const Kernels& kernels_;
   std::vector<Neighborhood> neighborhoods_;
+  double bytes_without_ = 0;
 };
 
 }  // namespace
@@ -133,18 +129,6 @@ absl::StatusOr<std::optional<ScalarQuantizer>> ChooseScalarCodes(const IndexFile
     best = std::move(codes);
   }
   return best;
-}
-
-void EncodeRows(const ScalarQuantizer& quantizer, std::size_t n, std::size_t stride,
-                const std::function<const std::byte*(NodeId)>& row, std::byte* codes,
-                Progress& progress) {
-  ThreadPool pool(UsableCores());
-  pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
-    ScalarQuantizer::Scratch scratch;
-    for (std::size_t i = begin; i < end; ++i)
-      quantizer.Encode(row(static_cast<NodeId>(i)), codes + i * stride, scratch);
-    progress.Advance(end - begin);
-  });
 }
 
 }  // namespace hmann

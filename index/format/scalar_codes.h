@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "hmann/progress.h"
 #include "index/codes/scalar_quantizer.h"
 #include "index/format/reader.h"
 
@@ -18,12 +17,6 @@ namespace hmann {
 absl::StatusOr<ScalarQuantizer> LearnScalarCodes(
     const Kernels& kernels, std::uint32_t bits, std::size_t n,
     const std::function<const std::byte*(NodeId)>& row);
-
-/// Writes the codes of n rows to `codes`, on a few threads. `stride`: bytes from one code
-/// to the next.
-void EncodeRows(const ScalarQuantizer& quantizer, std::size_t n, std::size_t stride,
-                const std::function<const std::byte*(NodeId)>& row, std::byte* codes,
-                Progress& progress);
 
 /// Whether scalar codes may pay for an index of n such rows: floats of more than one
 /// cache line. On u8 and i8 they gain nothing.

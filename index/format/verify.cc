@@ -193,17 +193,15 @@ class Verifier {
     const std::span<const NodeId> order = file_.label_order();
     const std::span<const std::uint64_t> sorted = file_.sorted_labels();
     if (labels_.empty() || CheckLabelOrder(labels_, order, sorted, &wrong)) return absl::OkStatus();
-    if (wrong.in_sorted) {
-      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&sorted[wrong.place])),
-                   absl::StrCat("sorted labels, entry ", wrong.place, ": expected ", wrong.expected,
-                                "; found ", sorted[wrong.place]));
-    } else {
-      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&order[wrong.place])),
-                   absl::StrCat("order of labels, entry ", wrong.place,
-                                ": expected a node whose label and id come after those of the "
-                                "entry before; found ",
-                                order[wrong.place]));
-    }
+    fault.Report(
+        OffsetOf(wrong.in_sorted ? reinterpret_cast<const std::byte*>(&sorted[wrong.place])
+                                 : reinterpret_cast<const std::byte*>(&order[wrong.place])),
+        wrong.in_sorted ? absl::StrCat("sorted labels, entry ", wrong.place, ": expected ",
+                                       wrong.expected, "; found ", sorted[wrong.place])
+                        : absl::StrCat("order of labels, entry ", wrong.place,
+                                       ": expected a node whose label "
+                                       "and id come after those of the entry before; found ",
+                                       order[wrong.place]));
     return fault.ToStatus(file_.file().path());
   }
 

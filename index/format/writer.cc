@@ -5,8 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "index/base/cpu.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
 #include "index/format/header.h"
 #include "index/format/label_order.h"
 #include "index/format/reader.h"
@@ -250,12 +252,16 @@ absl::Status AddScalarCodes(const IndexContents& contents, Header& header, Progr
   SectionWriter out(file);
   constexpr std::size_t kAtOnce = 1 << 16;
   std::vector<std::byte> buffer(std::min(n, kAtOnce) * bytes);
+  ThreadPool pool(UsableCores());
   for (std::size_t first = 0; first < n; first += kAtOnce) {
     HMANN_RETURN_IF_ERROR(ticker.CheckCancelled());
     const std::size_t count = std::min(kAtOnce, n - first);
-    EncodeRows(
-        *codes, count, bytes, [&](NodeId id) { return row(static_cast<NodeId>(first + id)); },
-        buffer.data(), progress);
+    pool.ParallelFor(count, 4096, [&](std::size_t begin, std::size_t end, int) {
+      ScalarQuantizer::Scratch scratch;
+      for (std::size_t i = begin; i < end; ++i)
+        codes->Encode(row(static_cast<NodeId>(first + i)), buffer.data() + i * bytes, scratch);
+    });
+    progress.Advance(count);
     HMANN_RETURN_IF_ERROR(out.Append(buffer.data(), count * bytes));
   }
   HMANN_RETURN_IF_ERROR(out.Finish(kBlockBytes));
