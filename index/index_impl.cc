@@ -219,7 +219,7 @@ absl::Status IndexImpl::MakeCodes(std::uint32_t bits, const Tier& fast, Progress
 /// The codes of the file, where L0 is in memory as fast as theirs. Codes that lose
 /// neighbors are passed over.
 std::uint32_t IndexImpl::StoredBits() {
-  constexpr double kMostUsual = 0.98;  // above it, curves are measured at few points
+  constexpr double kMostUsual = 0.98;  // a guess: above it, curves are measured at few points
   const std::uint32_t bits = file_.info().scalar_bits;
   if (bits == 0 || placed_.l0 == nullptr || placed_.far) return 0;
   const absl::Status status = CheckCodes(bits, kMostUsual);

@@ -12,8 +12,8 @@ namespace hmann {
 namespace {
 
 /// In memory, codes begin at multiples of this: half a cache line, so that codes of 96
-/// bytes are not padded. Without that, queries of 96-d and 100-d vectors took 1.2 and 1.3
-/// times as long.
+/// bytes are not padded. Without that, queries of 96-d and 100-d vectors took 1.2 times
+/// as long (doc/notes/format3.md).
 constexpr std::size_t kAlignment = 32;
 
 }  // namespace

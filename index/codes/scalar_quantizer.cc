@@ -21,7 +21,8 @@ constexpr float kQueryUnits = 8;
 constexpr double kClipped[] = {0, 0.0005, 0.002, 0.005, 0.01, 0.02, 0.04};
 constexpr double kWidths[] = {1, 0.9, 0.8};
 
-/// A rotation takes time for each query; it pays if it leaves this share of the error.
+/// A rotation takes time for each query. It pays if it leaves at most this share of the
+/// error, which is a guess.
 constexpr double kRotate = 0.75;
 
 float Quantile(const std::vector<float>& sorted, double at) {
