@@ -118,11 +118,12 @@ LayerBytes WorkOfLayer(std::uint64_t n, std::uint32_t m) {
   // those lead into other ranges, at 4.1 bytes each. For other data these are a guess.
   constexpr double kChosen = 0.48, kFar = 0.45, kWay = 4.1;
   const PartitionOptions options = PartitionFor(n, 0);
-  const double length = 2.0 * m, lists = length * kIdBytes;
-  const double answered = std::min(length, 1.0 * NodeLinker::kAnswered) * kIdBytes;
+  const double length = 2.0 * m;
+  const auto lists = static_cast<double>(LinkPacking::Of(2 * m, n).list_bytes);
+  const double answered = lists * std::min(1.0, NodeLinker::kAnswered / length);
   const double near = options.fan * kIdBytes,
                leaves = kBytesOfMember * options.fan * options.fan_below;
-  const double links = kChosen * lists, ways = kChosen * length * kFar * kWay;
+  const double links = kChosen * length * kIdBytes, ways = kChosen * length * kFar * kWay;
   return {
       std::max({2 * near, near + leaves, leaves + lists, answered + links + ways, lists + ways}),
       lists};
@@ -137,11 +138,14 @@ WorkFolderBytes WorkBytes(const BuildShape& shape) {
   const auto n = static_cast<double>(shape.n), n1 = static_cast<double>(shape.n1);
   constexpr double kOrders = 2 * kIdBytes;  // unique rows, or hashes, and the order of nodes
   const LayerBytes l0 = WorkOfLayer(shape.n, shape.m), l1 = WorkOfLayer(shape.n1, shape.m);
-  // Links in a range before and after; hubs and their links.
-  const double final = l0.left * (1 + 1.0 / 32) + (l0.left + kIdBytes) / kBackboneOfL0;
+  // Links in a range before and after; hubs and their links, as in those that were
+  // inserted in L1.
+  const double plain = 2.0 * shape.m * kIdBytes;
+  const double final = l0.left * (1 + 1.0 / 32) + (plain + kIdBytes) / kBackboneOfL0;
   const double joining = shape.finished_graph ? l0.left : std::max(l0.most, final);
   // Ids, rows and order of L1, the inserted nodes, and its own stages; two centroids.
-  const double above = n * l0.left + n1 * (5 * kIdBytes + l1.left * (1 + 1.0 / shape.m) + l1.most);
+  const double inserted = plain * (1.0 / kBackboneOfL1 + 1.0 / shape.m);
+  const double above = n * l0.left + n1 * (5 * kIdBytes + inserted + l1.most);
   const double cells = n * (l0.left + 2 * kIdBytes) + n1 * (5 * kIdBytes + 2 * l1.left);
   return {static_cast<std::uint64_t>(n * kOrders + std::max({n * joining, above, cells})),
           static_cast<std::uint64_t>(n * kOrders + cells)};

@@ -11,6 +11,7 @@
 #include "index/construct/jobs/nearest_lists.h"
 #include "index/construct/jobs/partition.h"
 #include "index/graph/layers.h"
+#include "index/graph/link_packing.h"
 
 namespace hmann {
 namespace {
@@ -20,10 +21,11 @@ constexpr std::uint64_t kId = sizeof(NodeId);
 constexpr std::uint64_t kGroup = 28;
 
 /// While a layer of n vectors is joined: the vectors, the nearest of each as key and id,
-/// the same again as the lists that are written, leaves, and four orders.
+/// the packed lists that are written, leaves, and four orders.
 std::uint64_t JoinBytes(const BuildShape& shape, std::uint64_t n) {
   const PartitionOptions options = PartitionFor(n, 0);
-  const std::uint64_t list = std::uint64_t{2} * shape.m * (sizeof(NearestLists::Entry) + kId);
+  const std::uint64_t list = std::uint64_t{2} * shape.m * sizeof(NearestLists::Entry) +
+                             LinkPacking::Of(2 * shape.m, n).list_bytes;
   return n * (shape.stride + list + 4 * kId) +
          static_cast<std::uint64_t>(kBytesOfMember * static_cast<double>(n) * options.fan *
                                     options.fan_below);
@@ -37,7 +39,9 @@ std::uint64_t BuildBytes(const BuildShape& shape) {
                       second = shape.replicas == 2 ? kId : 0;
   const std::uint64_t labels = shape.user_labels ? 8 * n : 0;
   const bool joined = shape.method == BuildMethod::kPartition && !shape.finished_graph;
-  const std::uint64_t links = std::uint64_t{2} * shape.m * kId;
+  const bool packed = joined || (shape.finished_graph && !shape.imported);
+  const std::uint64_t links =
+      packed ? LinkPacking::Of(2 * shape.m, n).list_bytes : std::uint64_t{2} * shape.m * kId;
   // Vectors that are lifted, or inserted, stay; others are copied from their file.
   const std::uint64_t vectors =
       shape.inner_product || !(joined || shape.finished_graph) ? n * shape.stride : 0;

@@ -17,6 +17,7 @@ struct BuildShape {
   std::uint32_t bits = 0, replicas = 1;
   bool user_labels = false;
   bool finished_graph = false;  ///< L0 comes with the inputs: an index to promote, or an import
+  bool imported = false;        ///< the latter: its links are not packed
   BuildMethod method = BuildMethod::kInsertion;
   bool inner_product = false;  ///< centroids are found in upper layers of their own
 };

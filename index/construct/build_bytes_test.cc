@@ -150,7 +150,7 @@ TEST(BuildBytes, AreWhatAnImportTakes) {
     graph.saveIndex(options.from_hnswlib);
   }
   BuildShape shape = Made(options);
-  shape.finished_graph = true;
+  shape.finished_graph = shape.imported = true;
   ExpectPeak(options, shape);
 }
 

@@ -94,10 +94,19 @@ TEST_F(Line, RandomGraphsBecomeConnectedFromAnyEntry) {
         Link(v, {links.begin(), links.end()});
       }
       const auto entry = static_cast<NodeId>(RandomBelow(seed, 9999, n));
+      InsertionGraph packed = PackedGraph({graph_->Links(0, 0), n * std::size_t{4}}, 4, kernels_);
+      const NodeVectors vectors{.stride = 2, .count = n, .all = rows_.data()};
       const ConnectReport report = ConnectAll(*graph_, n, entry, ef);
+      ConnectAll(packed, n, entry, ef, &vectors);
+      const auto plain = Links();
+      std::vector<NodeId> scratch;
+      for (NodeId v = 0; v < n; ++v) {
+        const std::span<const NodeId> list = packed.List(v, scratch);
+        ASSERT_TRUE(std::ranges::equal(list, plain[v])) << "node " << v;
+      }
       EXPECT_GT(report.unreachable, 0u);
       EXPECT_LE(report.added_links, report.unreachable);
-      auto links = Links();
+      auto links = plain;
       std::swap(links[0], links[entry]);  // CountReachable starts at 0
       for (auto& list : links) {
         for (NodeId& link : list) link = link == 0 ? entry : link == entry ? 0 : link;

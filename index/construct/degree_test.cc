@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/random.h"
+#include "index/construct/testing/build_samples.h"
 
 namespace hmann {
 namespace {
@@ -17,12 +18,14 @@ using ::testing::ElementsAre;
 
 constexpr NodeId kNone = kNoNode;
 
+const Kernels kNoKernels;
+
 TEST(Degrees, CountBothDirectionsOnce) {
   // 0 <-> 1, 0 -> 2, 3 -> 0, 3 -> 2; 4 alone.
   const std::vector<NodeId> links = {1,     2, kNone, 0,     kNone, kNone, kNone, kNone,
                                      kNone, 0, 2,     kNone, kNone, kNone, kNone};
   ThreadPool pool(1);
-  EXPECT_THAT(ComputeDegrees(links.data(), 5, 3, pool), ElementsAre(3, 1, 2, 2, 0));
+  EXPECT_THAT(ComputeDegrees(PackedGraph(links, 3, kNoKernels), pool), ElementsAre(3, 1, 2, 2, 0));
 }
 
 TEST(Degrees, EqualSetsOfNeighborsForAnyThreads) {
@@ -44,7 +47,8 @@ TEST(Degrees, EqualSetsOfNeighborsForAnyThreads) {
     }
     for (const int threads : {1, 3}) {
       ThreadPool pool(threads);
-      const std::vector<std::uint32_t> degrees = ComputeDegrees(links.data(), kNodes, kMost, pool);
+      const std::vector<std::uint32_t> degrees =
+          ComputeDegrees(PackedGraph(links, kMost, kNoKernels), pool);
       for (NodeId v = 0; v < kNodes; ++v) {
         std::set<NodeId> either = in[v];
         either.insert(out[v].begin(), out[v].end());

@@ -41,13 +41,13 @@ void IdWindow::Load(NodeId first) {
   for (NodeId i = 0; i < nodes.size(); ++i) moves.emplace_back(nodes[i], i);
   std::sort(moves.begin(), moves.end());
   pool_->ParallelFor(moves.size(), 1024, [&](std::size_t begin, std::size_t end, int) {
+    std::vector<NodeId> scratch;
     for (std::size_t i = begin; i < end; ++i) {
       const auto& [node, place] = moves[i];
-      NodeId* list = reinterpret_cast<NodeId*>(links_.data()) + std::size_t{place} * most_;
-      const NodeId* links = source_.graph->Links(0, node);
-      const std::uint32_t count = CountLinks(links, most_);
+      NodeId* const list = reinterpret_cast<NodeId*>(links_.data()) + std::size_t{place} * most_;
+      const std::span<const NodeId> links = source_.graph->List(node, scratch);
       for (std::uint32_t l = 0; l < most_; ++l)
-        list[l] = l < count ? (*source_.id_of_node)[links[l]] : kNoNode;
+        list[l] = l < links.size() ? (*source_.id_of_node)[links[l]] : kNoNode;
     }
   });
 }

@@ -72,21 +72,23 @@ std::vector<std::uint64_t> UserLabelsOf(const IndexFile& file) {
   return labels;
 }
 
-absl::StatusOr<Buffer> ImportLinks(const IndexFile& file, Stages& stages) {
+absl::StatusOr<PackedLists> ImportLinks(const IndexFile& file, Stages& stages) {
   const NodeId n = file.layers().n();
   if (!stages.HasAll("final", n)) stages.Undo("final");
   const std::uint32_t most = file.records().max_links;
   const auto copy = [&](NodeRange part, ArtifactWriter& writer) {
     std::vector<NodeId> links(std::size_t{part.size()} * most, kNoNode);
     HMANN_RETURN_IF_ERROR(CopyLinks(file, part, links.data(), stages.job()));
-    return writer.Append(std::span<const NodeId>(links));
+    return writer.Append(std::span<const std::byte>(file.records().PackAll(links)));
   };
   HMANN_RETURN_IF_ERROR(
       stages.ForRanges("links", "final", n, [&](NodeRange range, ArtifactWriter& writer) {
-        HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{range.size()} * most * sizeof(NodeId)));
+        HMANN_RETURN_IF_ERROR(
+            writer.Expect(std::uint64_t{range.size()} * file.records().list_bytes));
         return ForParts(range, [&](NodeRange part) { return copy(part, writer); });
       }));
-  return stages.Map("final", n);
+  HMANN_ASSIGN_OR_RETURN(Buffer links, stages.Map("final", n));
+  return PackedLists(std::move(links), file.records());
 }
 
 }  // namespace hmann

@@ -94,6 +94,7 @@ BuildShape BuildInputs::Shape(NodeId n1) const {
           .replicas = replicas(),
           .user_labels = has_user_labels(),
           .finished_graph = has_graph(),
+          .imported = has_graph() && index_ == nullptr,
           .method = method(),
           .inner_product = kernels_.metric == Metric::kInnerProduct};
 }

@@ -30,8 +30,9 @@ struct WorkAt {
 };
 
 /// Makes the links of L0 of a sample, with `room` for what a job loads.
-std::vector<NodeId> LinksWith(const SampleFolder& folder, const VectorFile& file,
-                              const Kernels& kernels, std::uint64_t room, int threads) {
+std::vector<std::vector<NodeId>> LinksWith(const SampleFolder& folder, const VectorFile& file,
+                                           const Kernels& kernels, std::uint64_t room,
+                                           int threads) {
   const std::string path = folder / "work";
   const WorkAt at(path, threads);
   auto made = MakeBottom({.rows = {.stride = RowStride(kernels),
@@ -46,8 +47,12 @@ std::vector<NodeId> LinksWith(const SampleFolder& folder, const VectorFile& file
                           .room = room},
                          at.stages);
   EXPECT_TRUE(made.ok()) << made.status();
-  const NodeId* links = made->graph->Links(0, 0);
-  std::vector<NodeId> copied(links, links + file.n() * 12);
+  std::vector<std::vector<NodeId>> copied;
+  std::vector<NodeId> scratch;
+  for (NodeId node = 0; node < file.n(); ++node) {
+    const std::span<const NodeId> links = made->graph->List(node, scratch);
+    copied.emplace_back(links.begin(), links.end());
+  }
   made = absl::CancelledError();
   at.work->Clear();
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -59,7 +64,7 @@ TEST(JoinedLayer, HasTheSameLinksWhateverAJobMayLoad) {
   const BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 20'000);
   const VectorFile file = *VectorFile::Open(options.base);
   const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, file.dim());
-  const std::vector<NodeId> links = LinksWith(folder, file, kernels, 1_GiB, 2);
+  const auto links = LinksWith(folder, file, kernels, 1_GiB, 2);
   // Room for less than one node; for some groups and a part of a range; for nearly all.
   for (const std::uint64_t room : {1_KiB, 700_KiB, 3000_KiB})
     EXPECT_TRUE(LinksWith(folder, file, kernels, room, 3) == links) << room;

@@ -34,7 +34,7 @@ bool HasUpperNodes(const Stages& stages);
 /// A joined layer: links between places, and the id of each place.
 struct JoinedUpper {
   std::vector<NodeId> id_of;  ///< [place]
-  Buffer links;               ///< by place
+  PackedLists links;          ///< by place
 };
 /// Joins `source.unique`, which holds ids. Errors: those of JoinedLayer.
 absl::StatusOr<JoinedUpper> JoinUpper(const JoinedSource& source, const Stages& stages);

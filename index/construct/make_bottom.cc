@@ -124,19 +124,16 @@ absl::StatusOr<Bottom> TakeFinished(BottomSource& source, DuplicateGroups groups
   made.equal = std::move(order.equal);
   made.row_of = std::move(order.row_of);
   made.vectors = source.rows.ByNode({});
-  Buffer links;
-  std::uint32_t most = 0;
   if (source.index != nullptr) {
     HMANN_ASSIGN_OR_RETURN(made.row_of, RowsOfIds(*source.index));
-    HMANN_ASSIGN_OR_RETURN(links, ImportLinks(*source.index, stages));
-    most = source.index->records().max_links;
+    HMANN_ASSIGN_OR_RETURN(PackedLists links, ImportLinks(*source.index, stages));
+    made.graph =
+        std::make_unique<InsertionGraph>(InsertionGraph::Over(std::move(links), n, source.kernels));
   } else {
     // The links stay in the memory in which they came.
-    links = std::move(source.imported->links);
-    most = source.imported->max_degree;
+    made.graph = std::make_unique<InsertionGraph>(InsertionGraph::Over(
+        std::move(source.imported->links), n, source.imported->max_degree, source.kernels));
   }
-  made.graph = std::make_unique<InsertionGraph>(
-      InsertionGraph::Over(std::move(links), n, most, nullptr, 0, source.kernels));
   return made;
 }
 
@@ -144,9 +141,9 @@ absl::StatusOr<Bottom> TakeFinished(BottomSource& source, DuplicateGroups groups
 absl::Status WriteBackbone(const JoinedLayer& layer, std::uint32_t ef_construction) {
   const Stages& stages = layer.stages();
   const Kernels& kernels = layer.source().kernels;
-  HMANN_ASSIGN_OR_RETURN(Buffer links_so_far, layer.Back());
-  InsertionGraph graph = InsertionGraph::Over(std::move(links_so_far), layer.count(),
-                                              layer.list_length(), nullptr, 0, kernels);
+  HMANN_ASSIGN_OR_RETURN(PackedLists links_so_far, layer.Back());
+  const InsertionGraph graph =
+      InsertionGraph::Over(std::move(links_so_far), layer.count(), kernels);
   const InsertionSource source{.kernels = kernels,
                                .n = layer.count(),
                                .made = layer.count(),
@@ -255,13 +252,13 @@ absl::Status MakeFinal(const JoinedLayer& layer, NodeId n,
   HMANN_ASSIGN_OR_RETURN(const HubLinks hubs, HubLinks::Map(stages, n, most));
   const CopyPlaces copies(equal, n);
   const std::vector<NodeRange> ranges = stages.Ranges(layer.count());
-  std::vector<Buffer> back(ranges.size());  // each range's own links, while needed
+  std::vector<PackedLists> back(ranges.size());  // each range's own links, while needed
   const JoinedLayer::LinksOf old = [&](NodeId node, std::vector<NodeId>* list) {
     if (node >= layer.count()) return;  // a copy
     const std::size_t range = node / ranges[0].size();
-    const NodeId* own = reinterpret_cast<const NodeId*>(back[range].data()) +
-                        std::size_t{node - ranges[range].first} * most;
-    list->insert(list->end(), own, own + CountLinks(own, most));
+    std::vector<NodeId> scratch;
+    const std::span<const NodeId> own = back[range].Read(node - ranges[range].first, scratch);
+    list->insert(list->end(), own.begin(), own.end());
   };
   const JoinedLayer::LinksOf more = [&](NodeId node, std::vector<NodeId>* list) {
     hubs.Append(node, list);
@@ -271,12 +268,12 @@ absl::Status MakeFinal(const JoinedLayer& layer, NodeId n,
   absl::Status read;
   const auto collect = [&](NodeRange part, NodeSubset* nodes) -> std::uint64_t {
     for (std::size_t r = 0; r < ranges.size(); ++r) {
-      if (ranges[r].first >= part.last || ranges[r].last <= part.first || back[r].size() > 0)
+      if (ranges[r].first >= part.last || ranges[r].last <= part.first || !back[r].empty())
         continue;
       absl::StatusOr<Buffer> mapped = stages.MapOne("back", r);
       if (!mapped.ok()) read = mapped.status();
       if (!mapped.ok()) return 0;
-      back[r] = *std::move(mapped);
+      back[r] = {*std::move(mapped), layer.Packing(layer.count())};
     }
     if (nodes != nullptr) layer.CollectMerged(part, old, more, *nodes);
     return 0;
@@ -286,7 +283,7 @@ absl::Status MakeFinal(const JoinedLayer& layer, NodeId n,
       [&](NodeRange range, ArtifactWriter& writer, ArtifactWriter&) {
         HMANN_RETURN_IF_ERROR(loader.For(range, stages.RunEnd(n), collect, [&](NodeRange part) {
           HMANN_RETURN_IF_ERROR(read);
-          return layer.MergeInto(part, loader, old, more, writer, finish);
+          return layer.MergeInto(part, loader, old, more, n, writer, finish);
         }));
         // A mapped file takes disk space though its name is gone.
         if (range.first < layer.count()) back[range.first / ranges[0].size()] = {};
@@ -322,7 +319,7 @@ absl::StatusOr<Bottom> JoinAll(const BottomSource& source, DuplicateGroups group
   made.vectors = source.rows.ByNode(made.row_of);
   HMANN_ASSIGN_OR_RETURN(Buffer links, stages.Map("final", n));
   made.graph = std::make_unique<InsertionGraph>(
-      InsertionGraph::Over(std::move(links), n, 2 * source.m, nullptr, 0, source.kernels));
+      InsertionGraph::Over(PackedLists(std::move(links), layer.Packing(n)), n, source.kernels));
   return made;
 }
 

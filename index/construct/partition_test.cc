@@ -182,8 +182,9 @@ std::vector<std::vector<Candidate>> Join(NodeId n, const PartitionOptions& optio
   StoredLists stored = *layer.Lists();
   EXPECT_TRUE(stored.NeedRest({0, n}).ok());
   std::vector<std::vector<Candidate>> lists(n);
+  std::vector<NodeId> scratch;
   for (NodeId i = 0; i < n; ++i) {
-    stored.ForEach(i, [&](NodeId other) {
+    stored.ForEach(i, scratch, [&](NodeId other) {
       lists[i].push_back({ground.kernels.one(ordered->Row(i), ordered->Row(other), kDim), other});
     });
   }

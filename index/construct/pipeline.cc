@@ -219,8 +219,7 @@ absl::Status Pipeline::Rank() {
   // A repair adds links and so may change the highest rank. In practice it settles at
   // once.
   for (int round = 0; round < 8; ++round) {
-    std::vector<std::uint32_t> degrees =
-        ComputeDegrees(bottom_->Links(0, 0), n_, bottom_->max_degree(0), pool_);
+    std::vector<std::uint32_t> degrees = ComputeDegrees(*bottom_, pool_);
     ranked = RankNodes(degrees, row_of_);
     if (round == 0 && Lifted()) {
       HMANN_ASSIGN_OR_RETURN(report_.promoted_by_norm,
@@ -303,7 +302,7 @@ void Pipeline::SearchItself() {
   };
   // A search reads a file at random. So does the sample whose mean codes use.
   AdviseRandom(true);
-  const SelfRecall recall = CheckSelfRecall(bottom_->View(0), vectors_, entry, seed_, job_);
+  const SelfRecall recall = CheckSelfRecall(*bottom_, vectors_, entry, seed_, job_);
   report_.self_recall_sample = recall.sample;
   report_.self_recall_at_1 = recall.share();
   if (recall.of_unit_length == recall.sample && options_.from_index.empty())

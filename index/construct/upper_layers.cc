@@ -19,12 +19,12 @@
 namespace hmann {
 namespace {
 
-/// Returns all lists of a graph.
-std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph) {
+/// Returns the lists of the first `nodes` nodes of a graph.
+std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph, NodeId nodes) {
   std::vector<std::span<NodeId>> lists;
   for (std::uint32_t layer = 0; layer < graph.layers(); ++layer) {
     lists.emplace_back(graph.Links(layer, 0),
-                       std::size_t{graph.nodes(layer)} * graph.max_degree(layer));
+                       std::size_t{std::min(nodes, graph.nodes(layer))} * graph.max_degree(layer));
   }
   return lists;
 }
@@ -46,22 +46,22 @@ void LoadBySteps(const std::vector<NodeId>& id_of_node, NodeId n1, PartLoader& l
 /// Insertion takes long enough to be worth keeping, so this part is not repeated.
 constexpr char kInserted[] = "l1-inserted";
 
-absl::Status WriteInserted(const Artifacts& work, InsertionGraph& graph) {
+absl::Status WriteInserted(const Artifacts& work, InsertionGraph& graph, NodeId inserted) {
   if (!work.on_disk()) return absl::OkStatus();
   HMANN_ASSIGN_OR_RETURN(ArtifactWriter writer, work.Create(kInserted));
-  for (const std::span<NodeId> lists : ListsOf(graph))
+  for (const std::span<NodeId> lists : ListsOf(graph, inserted))
     HMANN_RETURN_IF_ERROR(writer.Append(std::span<const NodeId>(lists)));
   return writer.Commit();
 }
 
-bool ReadInserted(const Artifacts& work, InsertionGraph& graph) {
+bool ReadInserted(const Artifacts& work, InsertionGraph& graph, NodeId inserted) {
   if (!work.Has(kInserted)) return false;
   const absl::StatusOr<Buffer> file = work.Map({kInserted});
   std::size_t bytes = 0;
-  for (const std::span<NodeId> lists : ListsOf(graph)) bytes += lists.size_bytes();
+  for (const std::span<NodeId> lists : ListsOf(graph, inserted)) bytes += lists.size_bytes();
   if (!file.ok() || file->size() != bytes) return false;
   const std::byte* from = file->data();
-  for (const std::span<NodeId> lists : ListsOf(graph)) {
+  for (const std::span<NodeId> lists : ListsOf(graph, inserted)) {
     std::memcpy(lists.data(), from, lists.size_bytes());
     from += lists.size_bytes();
   }
@@ -96,11 +96,11 @@ absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases&
       InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, purpose.kernels));
   const InsertOptions insert{source_.ef_construction, 2 * source_.m, source_.m, purpose.alpha};
   const NodeId inserted = Inserted();
-  if (!ReadInserted(source_.work, graph)) {
+  if (!ReadInserted(source_.work, graph, inserted)) {
     phases.Begin(purpose.phase, inserted, "nodes");
     HMANN_RETURN_IF_ERROR(InsertNodes(graph, inserted, insert, job));
     phases.End(purpose.phase);
-    HMANN_RETURN_IF_ERROR(WriteInserted(source_.work, graph));
+    HMANN_RETURN_IF_ERROR(WriteInserted(source_.work, graph, inserted));
   }
   if (inserted < layers.n1()) HMANN_RETURN_IF_ERROR(JoinLowest(purpose, graph, phases, job));
   return graph;
@@ -136,8 +136,7 @@ absl::Status UpperLayers::JoinLowest(const Purpose& purpose, InsertionGraph& gra
                  .room = source_.room},
                 stages));
   const auto count = static_cast<NodeId>(joined.id_of.size());
-  InsertionGraph made = InsertionGraph::Over(std::move(joined.links), count, 2 * source_.m, nullptr,
-                                             0, purpose.kernels);  // links only
+  InsertionGraph made = InsertionGraph::Over(std::move(joined.links), count, purpose.kernels);
   phases.Begin(purpose.layer + "merge", count, "nodes");
   MergeLinks(made, count, joined.id_of, purpose.alpha, graph, job.pool);
   phases.End(purpose.layer + "merge");
@@ -159,9 +158,9 @@ absl::StatusOr<CellAssignment> UpperLayers::MakeCells(InsertionGraph& bottom,
   PartLoader loader(source_.rows, room, PartLoader::Costs{.of_part = 2 * sizeof(NodeId)}, job);
   sources.row = [&](std::size_t i) { return loader.Row(others[i]); };
   sources.neighbors = [&](std::size_t i, std::vector<NodeId>& promoted) {
-    const NodeId* links = bottom.Links(0, others[i]);
-    for (std::uint32_t l = 0; l < bottom.max_degree(0) && links[l] != kNoNode; ++l) {
-      if (id_of_node[links[l]] < n1) promoted.push_back(id_of_node[links[l]]);
+    std::vector<NodeId> scratch;
+    for (const NodeId link : bottom.List(others[i], scratch)) {
+      if (id_of_node[link] < n1) promoted.push_back(id_of_node[link]);
     }
   };
   // Vectors and links lie by node.

@@ -1,12 +1,7 @@
 #include "index/format/layout.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <string_view>
 
-#include "absl/status/statusor.h"
-#include "hmann/distance.h"
 #include "index/base/buffer.h"
 #include "index/base/check.h"
 #include "index/base/prefetch.h"
@@ -51,32 +46,9 @@ RecordLayout::Region MakeOldRegion(std::uint64_t begin, std::uint64_t list_at,
   return MakeRegion(begin, count, count * record, record, list_at, record);
 }
 
-UnpackList BestUnpack() {
-#if defined(__x86_64__)
-  if (const absl::StatusOr<std::string_view> simd = ChosenSimd(); simd.ok() && *simd != "scalar")
-    return UnpackAvx2;
-#endif
-  return UnpackScalar;
-}
-
 std::uint64_t RegionBytes(const RecordLayout::Region& region, std::uint64_t records) {
   return (records + region.per_unit - 1) / region.per_unit * region.unit_bytes;
 }
-
-}  // namespace
-
-void UnpackScalar(const std::byte* list, std::uint32_t bits, std::uint32_t count,
-                  std::uint32_t* links) {
-  const std::uint32_t mask = ~std::uint32_t{0} >> (32 - bits);
-  std::uint64_t bit = 0;
-  for (std::uint32_t i = 0; i < count; ++i, bit += bits) {
-    std::uint64_t word;
-    std::memcpy(&word, list + bit / 8, sizeof(word));
-    links[i] = static_cast<std::uint32_t>(word >> bit % 8) & mask;
-  }
-}
-
-namespace {
 
 void PlaceRegions(RecordLayout& layout, const RecordLayout::Region& a, const auto& make_b) {
   layout.regions[0] = a;
@@ -93,7 +65,6 @@ RecordLayout Checked(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
   RecordLayout layout;
   layout.n = n;
   layout.n1 = n1;
-  layout.max_links = max_links;
   layout.row_bytes = row_bytes;
   layout.label_bytes = label_bytes;
   return layout;
@@ -104,9 +75,7 @@ RecordLayout Checked(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
 RecordLayout RecordLayout::Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
                                 std::uint32_t row_bytes, std::uint32_t label_bytes) {
   RecordLayout layout = Checked(n, n1, max_links, row_bytes, label_bytes);
-  layout.link_bits = static_cast<std::uint32_t>(std::bit_width(n));
-  layout.unpack = BestUnpack();
-  layout.list_bytes = (max_links * layout.link_bits + 7) / 8;
+  static_cast<LinkPacking&>(layout) = LinkPacking::Of(max_links, n);
   PlaceRegions(layout, MakeSplitRegion(0, 0, layout.list_bytes), [&](std::uint64_t begin) {
     return MakeSplitRegion(begin, row_bytes, layout.list_bytes + label_bytes);
   });
@@ -118,28 +87,13 @@ RecordLayout RecordLayout::MakeOld(std::uint64_t n, std::uint64_t n1, std::uint3
   RecordLayout layout = Checked(n, n1, max_links, row_bytes, label_bytes);
   const std::uint64_t links = max_links * sizeof(NodeId), list = RoundUp(row_bytes, sizeof(NodeId)),
                       label = RoundUp(list + links, label_bytes);
+  layout.max_links = max_links;
   layout.link_bits = 32;
   layout.list_bytes = static_cast<std::uint32_t>(label - list);
   PlaceRegions(layout, MakeOldRegion(0, 0, links), [&](std::uint64_t begin) {
     return MakeOldRegion(begin, list, label + label_bytes);
   });
   return layout;
-}
-
-void RecordLayout::UnpackPadded(const std::byte* list, NodeId* links) const {
-  Unpack(list, links);
-  std::replace(links, links + max_links, ~NodeId{0} >> (32 - link_bits), kNoNode);
-}
-
-void RecordLayout::Pack(const NodeId* links, std::byte* list) const {
-  const NodeId none = ~NodeId{0} >> (32 - link_bits);
-  std::uint32_t bit = 0;
-  for (std::uint32_t i = 0; i < max_links; ++i, bit += link_bits) {
-    std::uint64_t word;
-    std::memcpy(&word, list + bit / 8, sizeof(word));
-    word |= std::uint64_t{links[i] & none} << bit % 8;
-    std::memcpy(list + bit / 8, &word, sizeof(word));
-  }
 }
 
 }  // namespace hmann

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/format/unpack.h"
+#include "index/graph/link_packing.h"
 #include "index/graph/types.h"
 
 namespace hmann {
@@ -23,8 +23,9 @@ constexpr std::uint64_t kBlockBytes = 4096;
 /// Link records fill region A. Full records fill region B, which starts on a block. A
 /// block holds whole records, first their rows, then their tails, so that a node read
 /// takes one block and rows of whole cache lines start on one. A longer record starts on
-/// a block and takes whole blocks. A value; immutable after Make.
-struct RecordLayout {
+/// a block and takes whole blocks. A value; immutable after Make. In format 2 list_bytes
+/// includes the gap before a label.
+struct RecordLayout : LinkPacking {
   /// Requires n1 <= n <= kMaxNodes, label_bytes 4 or 8, row_bytes and max_links below
   /// 2^24 (so that nothing overflows).
   static RecordLayout Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
@@ -65,24 +66,9 @@ struct RecordLayout {
   /// Bytes of the section, a multiple of kBlockBytes.
   std::uint64_t TotalBytes() const { return total_bytes; }
 
-  /// Writes the max_links numbers of a list to `links`. Unused places, the last ones,
-  /// have a number that is no id. Reads up to kListSlackBytes after the list.
-  void Unpack(const std::byte* list, NodeId* links) const {
-    unpack(list, link_bits, max_links, links);
-  }
-  /// The same, with kNoNode in unused places.
-  void UnpackPadded(const std::byte* list, NodeId* links) const;
-  /// The reverse. `list` must be zero, with kListSlackBytes after it.
-  void Pack(const NodeId* links, std::byte* list) const;
-
   std::uint64_t n = 0, n1 = 0;
-  std::uint32_t max_links = 0;  ///< M_0
   std::uint32_t row_bytes = 0;
   std::uint32_t label_bytes = 0;
-  std::uint32_t link_bits = 0;   ///< least that hold n
-  std::uint32_t list_bytes = 0;  ///< max_links numbers, and in format 2 the gap before a label
-
-  UnpackList unpack = UnpackScalar;
 
   /// The unit of id's record: the blocks that a node read takes.
   struct Place {

@@ -25,10 +25,9 @@ absl::StatusOr<InsertionGraph> MakeLayers(const InsertionSource& source, NodeId 
 }
 
 /// Returns the first `count` of `nodes` by degree, ties by number.
-std::vector<NodeId> HighestDegrees(InsertionGraph& graph, NodeId nodes, NodeId count,
+std::vector<NodeId> HighestDegrees(const InsertionGraph& graph, NodeId nodes, NodeId count,
                                    ThreadPool& pool) {
-  const std::vector<std::uint32_t> degrees =
-      ComputeDegrees(graph.Links(0, 0), nodes, graph.max_degree(0), pool);
+  const std::vector<std::uint32_t> degrees = ComputeDegrees(graph, pool);
   std::vector<NodeId> ranked(nodes);
   std::iota(ranked.begin(), ranked.end(), NodeId{0});
   std::partial_sort(ranked.begin(), ranked.begin() + count, ranked.end(), [&](NodeId a, NodeId b) {
@@ -58,7 +57,7 @@ absl::StatusOr<InsertionGraph> InsertBottom(const InsertionSource& source, Phase
 }
 
 absl::StatusOr<Backbone> MakeBackbone(
-    const InsertionSource& source, InsertionGraph& graph,
+    const InsertionSource& source, const InsertionGraph& graph,
     const std::function<absl::StatusOr<StoredVectors>(const std::vector<NodeId>&)>& gather,
     const TaskContext& job) {
   Backbone made;

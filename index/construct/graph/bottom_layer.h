@@ -54,7 +54,7 @@ struct Backbone {
 /// nodes, in their order. `source.rows` is not read; `source.kernels` must outlive the
 /// result. Errors: RESOURCE_EXHAUSTED, CANCELLED.
 absl::StatusOr<Backbone> MakeBackbone(
-    const InsertionSource& source, InsertionGraph& graph,
+    const InsertionSource& source, const InsertionGraph& graph,
     const std::function<absl::StatusOr<StoredVectors>(const std::vector<NodeId>&)>& gather,
     const TaskContext& job);
 

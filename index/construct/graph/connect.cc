@@ -24,14 +24,14 @@ class ReachTree {
   /// whether it did.
   bool TryLink(NodeId from, NodeId node) {
     const std::uint32_t most = graph_.max_degree(0);
-    NodeId* links = graph_.Links(0, from);
-    std::uint32_t slot = CountLinks(links, most);
+    const std::span<const NodeId> links = graph_.List(from, list_);
+    auto slot = static_cast<std::uint32_t>(links.size());
     if (slot == most) {
       while (slot > 0 && parent_[links[slot - 1]] == from) --slot;
       if (slot == 0) return false;
       --slot;
     }
-    links[slot] = node;
+    graph_.SetLink(from, slot, node);
     Reach(node, from);
     return true;
   }
@@ -42,31 +42,27 @@ class ReachTree {
     queue_.assign(1, node);
     for (std::size_t i = 0; i < queue_.size(); ++i) {
       PrefetchAhead(i);
-      const NodeId* links = graph_.Links(0, queue_[i]);
-      for (std::uint32_t j = 0; j < graph_.max_degree(0) && links[j] != kNoNode; ++j) {
-        if (parent_[links[j]] != kNoNode) continue;
-        parent_[links[j]] = queue_[i];
-        queue_.push_back(links[j]);
+      for (const NodeId link : graph_.List(queue_[i], list_)) {
+        if (parent_[link] != kNoNode) continue;
+        parent_[link] = queue_[i];
+        queue_.push_back(link);
       }
     }
   }
 
   /// Lists and parents are scattered in memory. So the list of a node is prefetched some
   /// nodes before it is read, and the parents of its members a few nodes before.
-  void PrefetchAhead(std::size_t i) const {
+  void PrefetchAhead(std::size_t i) {
     constexpr std::size_t kLists = 16, kParents = 4;
-    const std::uint32_t most = graph_.max_degree(0);
-    if (i + kLists < queue_.size())
-      PrefetchLines(graph_.Links(0, queue_[i + kLists]), most * sizeof(NodeId));
+    if (i + kLists < queue_.size()) graph_.PrefetchList(queue_[i + kLists]);
     if (i + kParents >= queue_.size()) return;
-    const NodeId* links = graph_.Links(0, queue_[i + kParents]);
-    for (std::uint32_t j = 0; j < most && links[j] != kNoNode; ++j)
-      PrefetchLines(&parent_[links[j]], sizeof(NodeId));
+    for (const NodeId link : graph_.List(queue_[i + kParents], list_))
+      PrefetchLines(&parent_[link], sizeof(NodeId));
   }
 
   InsertionGraph& graph_;
   std::vector<NodeId> parent_;  ///< the entry is its own
-  std::vector<NodeId> queue_;
+  std::vector<NodeId> queue_, list_;
 };
 
 }  // namespace
@@ -79,7 +75,7 @@ ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uin
   if (report.unreachable == 0) return report;
   const LayerView view = graph.View(0);
   const NodeVectors own{.stride = view.row_stride, .count = n, .all = view.rows};
-  LayerSearcher searcher(view, elsewhere == nullptr ? own : *elsewhere);
+  LayerSearcher searcher(graph, elsewhere == nullptr ? own : *elsewhere);
   for (NodeId v = 0; v < n; ++v) {
     if (tree.Reachable(v)) continue;
     // Everything that a search from the entry finds is reachable.
@@ -99,9 +95,8 @@ ConnectReport ConnectAll(InsertionGraph& graph, NodeId n, NodeId entry, std::uin
 
 bool AllReachable(InsertionGraph& graph, NodeId n, NodeId entry) {
   constexpr NodeId kBlock = 1 << 16;
-  const std::uint32_t most = graph.max_degree(0);
   std::vector<bool> reached(n), expanded(n);
-  std::vector<NodeId> waiting;  // of the block
+  std::vector<NodeId> waiting, list;  // of the block; of a node
   reached[entry] = true;
   std::uint64_t count = 1;
   for (bool found = true; found && count < n;) {
@@ -116,12 +111,11 @@ bool AllReachable(InsertionGraph& graph, NodeId n, NodeId entry) {
         waiting.pop_back();
         if (expanded[node]) continue;
         expanded[node] = true;
-        const NodeId* links = graph.Links(0, node);
-        for (std::uint32_t i = 0; i < most && links[i] != kNoNode; ++i) {
-          if (reached[links[i]]) continue;
-          reached[links[i]] = found = true;
+        for (const NodeId link : graph.List(node, list)) {
+          if (reached[link]) continue;
+          reached[link] = found = true;
           ++count;
-          if (links[i] >= first && links[i] < last) waiting.push_back(links[i]);
+          if (link >= first && link < last) waiting.push_back(link);
         }
       }
     }

@@ -8,29 +8,24 @@
 
 namespace hmann {
 
-std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree,
-                                          ThreadPool& pool) {
+std::vector<std::uint32_t> ComputeDegrees(const InsertionGraph& graph, ThreadPool& pool) {
+  const NodeId n = graph.nodes(0);
   std::vector<std::uint32_t> degrees(n);
-  const auto list = [&](NodeId node) {
-    return links + static_cast<std::size_t>(node) * max_degree;
-  };
   pool.ParallelFor(n, 4096, [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t v = begin; v < end; ++v) {
-      const NodeId* const own = list(static_cast<NodeId>(v));
+    std::vector<NodeId> own_list, next_list, other_list;
+    for (auto v = static_cast<NodeId>(begin); v < end; ++v) {
       // The neighbors' lists are scattered: prefetch the next node's while this node's
       // are read.
       if (v + 1 < n) {
-        const NodeId* const next = list(static_cast<NodeId>(v + 1));
-        for (std::uint32_t i = 0; i < max_degree && next[i] != kNoNode; ++i)
-          PrefetchLines(list(next[i]), max_degree * sizeof(NodeId));
+        for (const NodeId link : graph.List(v + 1, next_list)) graph.PrefetchList(link);
       }
-      const std::uint32_t count = CountLinks(own, max_degree);
-      std::atomic_ref(degrees[v]).fetch_add(count, std::memory_order_relaxed);
-      for (std::uint32_t i = 0; i < count; ++i) {
-        const NodeId* const theirs = list(own[i]);
-        if (std::find(theirs, theirs + max_degree, static_cast<NodeId>(v)) == theirs + max_degree) {
-          std::atomic_ref(degrees[own[i]]).fetch_add(1, std::memory_order_relaxed);
-        }
+      const std::span<const NodeId> own = graph.List(v, own_list);
+      std::atomic_ref(degrees[v])
+          .fetch_add(static_cast<std::uint32_t>(own.size()), std::memory_order_relaxed);
+      for (const NodeId link : own) {
+        const std::span<const NodeId> theirs = graph.List(link, other_list);
+        if (std::find(theirs.begin(), theirs.end(), v) == theirs.end())
+          std::atomic_ref(degrees[link]).fetch_add(1, std::memory_order_relaxed);
       }
     }
   });

@@ -11,10 +11,8 @@
 namespace hmann {
 
 /// D(v) = |out-links ∪ in-links| of every node of a layer: nodes linked with v in either
-/// direction. links: n x max_degree, padded with kNoNode. O(n * max_degree^2 / threads);
-/// the counts do not depend on the threads.
-std::vector<std::uint32_t> ComputeDegrees(const NodeId* links, NodeId n, std::uint32_t max_degree,
-                                          ThreadPool& pool);
+/// direction. O(n * max_degree^2 / threads); the counts do not depend on the threads.
+std::vector<std::uint32_t> ComputeDegrees(const InsertionGraph& graph, ThreadPool& pool);
 
 /// The nodes in order of promotion: by degree, descending; ties by row, ascending.
 /// `row_of[v]`: row of node v in the base file.

@@ -1,5 +1,6 @@
 #include "index/construct/graph/insertion_graph.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -28,16 +29,37 @@ absl::StatusOr<InsertionGraph> InsertionGraph::Make(std::vector<NodeId> nodes,
 }
 
 InsertionGraph InsertionGraph::Over(Buffer links, NodeId nodes, std::uint32_t max_degree,
-                                    const std::byte* rows, std::size_t row_stride,
                                     const Kernels& kernels) {
   InsertionGraph graph;
   graph.links_.push_back(std::move(links));
   graph.nodes_ = {nodes};
   graph.max_degree_ = {max_degree};
-  graph.rows_ = rows;
-  graph.row_stride_ = row_stride;
   graph.kernels_ = &kernels;
   return graph;
+}
+
+InsertionGraph InsertionGraph::Over(PackedLists lists, NodeId nodes, const Kernels& kernels) {
+  InsertionGraph graph = Over(Buffer(), nodes, lists.max_links(), kernels);
+  graph.packed_ = std::move(lists);
+  return graph;
+}
+
+std::span<const NodeId> InsertionGraph::List(NodeId node, std::vector<NodeId>& scratch) const {
+  if (!packed_.empty()) return packed_.Read(node, scratch);
+  const NodeId* links = View(0).Links(node);
+  return {links, CountLinks(links, max_degree_[0])};
+}
+
+void InsertionGraph::SetLink(NodeId node, std::uint32_t place, NodeId to) {
+  if (packed_.empty()) {
+    Links(0, node)[place] = to;
+    return;
+  }
+  std::vector<NodeId> list;
+  list.resize(packed_.Read(node, list).size());
+  list.resize(std::max<std::size_t>(list.size(), place + 1));
+  list[place] = to;
+  packed_.Write(node, list);
 }
 
 std::uint32_t InsertionGraph::LevelOf(NodeId node) const {

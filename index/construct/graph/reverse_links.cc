@@ -79,16 +79,14 @@ void LinkMerger::AddTo(std::span<NodeId> list, const LayerView& view, NodeId tar
   std::copy(selected_.begin(), selected_.end(), links);
 }
 
-void MergeLinks(InsertionGraph& from, NodeId count, const std::vector<NodeId>& nodes, float alpha,
-                InsertionGraph& to, ThreadPool& pool) {
+void MergeLinks(const InsertionGraph& from, NodeId count, const std::vector<NodeId>& nodes,
+                float alpha, InsertionGraph& to, ThreadPool& pool) {
   std::vector<LinkMerger> mergers(static_cast<std::size_t>(pool.threads()));
   pool.ParallelFor(count, 256, [&](std::size_t begin, std::size_t end, int thread) {
-    std::vector<NodeId> links;
+    std::vector<NodeId> links, list;
     for (auto node = static_cast<NodeId>(begin); node < end; ++node) {
-      const NodeId* own = from.Links(0, node);
       links.clear();
-      for (std::uint32_t i = 0; i < CountLinks(own, from.max_degree(0)); ++i)
-        links.push_back(nodes[own[i]]);
+      for (const NodeId link : from.List(node, list)) links.push_back(nodes[link]);
       mergers[static_cast<std::size_t>(thread)].Add(to, 0, nodes[node], links, alpha,
                                                     to.max_degree(0));
     }

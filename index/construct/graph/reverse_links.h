@@ -31,8 +31,8 @@ class LinkMerger {
 /// Adds the bottom-layer links of the first `count` nodes of `from` to the bottom layer
 /// of `to`. Node i of `from` is nodes[i] there. Lists that would overflow are chosen
 /// anew.
-void MergeLinks(InsertionGraph& from, NodeId count, const std::vector<NodeId>& nodes, float alpha,
-                InsertionGraph& to, ThreadPool& pool);
+void MergeLinks(const InsertionGraph& from, NodeId count, const std::vector<NodeId>& nodes,
+                float alpha, InsertionGraph& to, ThreadPool& pool);
 
 /// Collects the reverse of chosen links: target -> source for every source -> target.
 /// Threads add them, and Apply puts them into the targets' lists in an order that does

@@ -27,20 +27,20 @@ bool HasUnitLength(const Kernels& kernels, const std::byte* row, std::vector<flo
 }  // namespace
 
 SelfRecall CheckSelfRecall(
-    const LayerView& bottom, const NodeVectors& vectors,
+    const InsertionGraph& graph, const NodeVectors& vectors,
     const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
     std::uint64_t seed, const TaskContext& job) {
-  const Kernels& kernels = *bottom.kernels;
+  const Kernels& kernels = graph.kernels();
   SelfRecall recall;
-  recall.sample = std::min<std::uint64_t>(kSelfRecallSample, bottom.nodes);
+  recall.sample = std::min<std::uint64_t>(kSelfRecallSample, graph.nodes(0));
   std::atomic<std::uint64_t> found{0}, of_unit_length{0};
   std::vector<LayerSearcher> searchers(static_cast<std::size_t>(job.pool.threads()),
-                                       LayerSearcher(bottom, vectors));
+                                       LayerSearcher(graph, vectors));
   job.pool.ParallelFor(recall.sample, 16, [&](std::size_t begin, std::size_t end, int thread) {
     LayerSearcher& own = searchers[static_cast<std::size_t>(thread)];
     std::vector<float> components;
     for (std::size_t i = begin; i < end; ++i) {
-      const std::byte* query = own.Query(static_cast<NodeId>(RandomBelow(seed, i, bottom.nodes)));
+      const std::byte* query = own.Query(static_cast<NodeId>(RandomBelow(seed, i, graph.nodes(0))));
       const Beam& beam = own.Run(query, entry(query, own.scratch()), kWidth);
       if (beam.key(0) <= kernels.one(query, query, kernels.dim)) ++found;
       if (HasUnitLength(kernels, query, &components)) ++of_unit_length;

@@ -19,11 +19,11 @@ struct SelfRecall {
 
 constexpr std::uint64_t kSelfRecallSample = 1000;
 
-/// Searches L0 for vectors of `bottom`, which `vectors` holds, drawn with `seed`. Each
+/// Searches L0 for vectors of `graph`, which `vectors` holds, drawn with `seed`. Each
 /// search starts at the node `entry(query)` and has a beam of moderate width. `entry`
 /// gets scratch of the calling thread; several threads call it.
 SelfRecall CheckSelfRecall(
-    const LayerView& bottom, const NodeVectors& vectors,
+    const InsertionGraph& graph, const NodeVectors& vectors,
     const std::function<NodeId(const std::byte* query, LayerScratch& scratch)>& entry,
     std::uint64_t seed, const TaskContext& job);
 

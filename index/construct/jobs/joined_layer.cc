@@ -52,12 +52,14 @@ struct GroupMembers {
 
 /// Writes a list for each node that has one. The entries that other nodes read go to
 /// `lists`, the remaining ones to `rest`.
-absl::Status WriteLists(const NearestLists& nearest, ThreadPool& pool, ArtifactWriter& lists,
-                        ArtifactWriter& rest) {
+absl::Status WriteLists(const NearestLists& nearest, NodeId n, ThreadPool& pool,
+                        ArtifactWriter& lists, ArtifactWriter& rest) {
   const std::uint32_t length = nearest.length(), first = NodeLinker::AnsweredOf(length);
   const std::uint64_t nodes = nearest.nodes().size();
-  HMANN_RETURN_IF_ERROR(lists.Expect(nodes * first * sizeof(NodeId)));
-  HMANN_RETURN_IF_ERROR(rest.Expect(nodes * (length - first) * sizeof(NodeId)));
+  const LinkPacking of_first = StoredLists::FirstPacking(length, n),
+                    of_others = StoredLists::RestPacking(length, n);
+  HMANN_RETURN_IF_ERROR(lists.Expect(nodes * of_first.list_bytes));
+  HMANN_RETURN_IF_ERROR(rest.Expect(nodes * of_others.list_bytes));
   return ForParts(nearest.nodes(), [&](NodeRange part) {
     std::vector<NodeId> of_lists(std::size_t{part.size()} * first, kNoNode),
         of_rest(std::size_t{part.size()} * (length - first), kNoNode);
@@ -70,8 +72,8 @@ absl::Status WriteLists(const NearestLists& nearest, ThreadPool& pool, ArtifactW
               found[f];
       }
     });
-    HMANN_RETURN_IF_ERROR(lists.Append(std::span<const NodeId>(of_lists)));
-    return rest.Append(std::span<const NodeId>(of_rest));
+    HMANN_RETURN_IF_ERROR(lists.Append(std::span<const std::byte>(of_first.PackAll(of_lists))));
+    return rest.Append(std::span<const std::byte>(of_others.PackAll(of_rest)));
   });
 }
 
@@ -360,7 +362,7 @@ absl::Status JoinedLayer::JoinAll() {
             loaded = wanted;
           }
           HMANN_RETURN_IF_ERROR(JoinPart(leaves, wanted, loader, *nearest));
-          HMANN_RETURN_IF_ERROR(WriteLists(*nearest, stages_.job().pool, lists, rest));
+          HMANN_RETURN_IF_ERROR(WriteLists(*nearest, count(), stages_.job().pool, lists, rest));
         }
         return absl::OkStatus();
       });

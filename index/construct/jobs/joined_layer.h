@@ -52,8 +52,13 @@ class JoinedLayer {
   absl::StatusOr<StoredLists> Lists() const {
     return StoredLists::Map(stages_, count(), list_length());
   }
-  /// Maps 2m links for each node.
-  absl::StatusOr<Buffer> Back() const { return stages_.Map("back", count()); }
+  /// How the links of a node are stored out of `nodes` nodes, copies included.
+  LinkPacking Packing(NodeId nodes) const { return LinkPacking::Of(list_length(), nodes); }
+  /// Maps up to 2m links for each node.
+  absl::StatusOr<PackedLists> Back() const {
+    HMANN_ASSIGN_OR_RETURN(Buffer links, stages_.Map("back", count()));
+    return PackedLists(std::move(links), Packing(count()));
+  }
 
   /// Bytes of vectors and links that a loader must account for where links are merged.
   PartLoader::Costs MergeCosts() const {
@@ -62,12 +67,12 @@ class JoinedLayer {
   }
   /// Appends the links of a node to `list`.
   using LinksOf = std::function<void(NodeId node, std::vector<NodeId>* list)>;
-  /// Writes the links of a part to `writer`: `old` ones and `more`. Where they are too
-  /// many, they are chosen anew, as LinkMerger does. `finish` may then change each list.
-  /// `loader` has loaded the nodes that CollectMerged adds: nodes whose links have to be
-  /// chosen, and these links.
+  /// Writes the links of a part, packed as for n nodes: `old` ones and `more`. Where they
+  /// are too many, they are chosen anew, as LinkMerger does. Then `finish` may change
+  /// each list. `loader` has loaded the nodes that CollectMerged adds: nodes whose links
+  /// have to be chosen, and these links.
   absl::Status MergeInto(
-      NodeRange part, const PartLoader& loader, const LinksOf& old, const LinksOf& more,
+      NodeRange part, const PartLoader& loader, const LinksOf& old, const LinksOf& more, NodeId n,
       ArtifactWriter& writer,
       const std::function<void(NodeId, std::span<NodeId>)>& finish = nullptr) const;
   void CollectMerged(NodeRange part, const LinksOf& old, const LinksOf& more,

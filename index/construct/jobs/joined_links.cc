@@ -25,7 +25,7 @@ class ListLinker {
         pool_(pool),
         asked_(loader.has_all() ? 0 : loader.nodes().most()),
         scratch_(static_cast<std::size_t>(pool.threads()),
-                 Scratch{NodeLinker(lists.length(), alpha), {}, {}, {}}) {}
+                 Scratch{NodeLinker(lists.length(), alpha), {}, {}, {}, {}}) {}
 
   /// Collects all nodes whose vectors Choose reads for the nodes of `part`. Lists that it
   /// needs are copied, so that the file is read forwards. Returns the bytes of the
@@ -33,11 +33,12 @@ class ListLinker {
   std::uint64_t Collect(NodeRange part, NodeSubset& loaded) {
     asked_.Clear();
     pool_.ParallelFor(part.size(), kLinkedPerStep, [&](std::size_t begin, std::size_t end, int) {
+      std::vector<NodeId> scratch;
       for (std::size_t i = begin; i < end; ++i) {
         const auto node = static_cast<NodeId>(part.first + i);
         loaded.Add(node);
-        lists_.ForEach(node, [&](NodeId id) { loaded.Add(id); });
-        const std::span<const NodeId> first = lists_.First(node);
+        lists_.ForEach(node, scratch, [&](NodeId id) { loaded.Add(id); });
+        const std::span<const NodeId> first = lists_.First(node, scratch);
         for (const NodeId id :
              first.first(std::min<std::size_t>(first.size(), NodeLinker::kRequested)))
           asked_.Add(id);
@@ -47,8 +48,9 @@ class ListLinker {
     const std::vector<NodeId> requested = asked_.Nodes();
     pool_.ParallelFor(
         requested.size(), kLinkedPerStep, [&](std::size_t begin, std::size_t end, int) {
+          std::vector<NodeId> scratch;
           for (std::size_t i = begin; i < end; ++i) {
-            const std::span<const NodeId> list = lists_.First(requested[i]);
+            const std::span<const NodeId> list = lists_.First(requested[i], scratch);
             std::copy(list.begin(), list.end(), answers_.data() + i * NodeLinker::kAnswered);
             for (const NodeId id : list) loaded.Add(id);
           }
@@ -73,7 +75,7 @@ class ListLinker {
     Scratch& own = scratch_[static_cast<std::size_t>(thread)];
     const NodeSubset& loaded = loader_.nodes();
     const NodeLinker::Answers answers = [&](NodeId requested) {
-      if (loader_.has_all()) return lists_.First(requested);
+      if (loader_.has_all()) return lists_.First(requested, own.list);
       const NodeId* list =
           answers_.data() + std::size_t{asked_.Local(nodes[requested])} * NodeLinker::kAnswered;
       return std::span(list, CountLinks(list, NodeLinker::kAnswered));
@@ -81,7 +83,7 @@ class ListLinker {
     const NodeId local = loaded.Local(node);
     own.batch.Reserve(lists_.length());
     own.batch.size = 0;
-    lists_.ForEach(node, [&](NodeId id) {
+    lists_.ForEach(node, own.list, [&](NodeId id) {
       const NodeId near = loaded.Local(id);
       own.batch.Add(near, view.Row(near));
     });
@@ -100,7 +102,7 @@ class ListLinker {
     NodeLinker linker;
     RowBatch batch;
     std::vector<Candidate> candidates;
-    std::vector<NodeId> links;
+    std::vector<NodeId> links, list;
   };
 
   StoredLists& lists_;
@@ -263,7 +265,7 @@ void JoinedLayer::CollectMerged(NodeRange part, const LinksOf& old, const LinksO
 }
 
 absl::Status JoinedLayer::MergeInto(
-    NodeRange part, const PartLoader& loader, const LinksOf& old, const LinksOf& more,
+    NodeRange part, const PartLoader& loader, const LinksOf& old, const LinksOf& more, NodeId n,
     ArtifactWriter& writer, const std::function<void(NodeId, std::span<NodeId>)>& finish) const {
   const std::uint32_t most = list_length();
   const NodeSubset& loaded = loader.nodes();
@@ -289,7 +291,8 @@ absl::Status JoinedLayer::MergeInto(
     }
     if (finish) finish(node, list);
   };
-  HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{part.size()} * most * sizeof(NodeId)));
+  const LinkPacking packing = Packing(n);
+  HMANN_RETURN_IF_ERROR(writer.Expect(std::uint64_t{part.size()} * packing.list_bytes));
   return ForParts(part, [&](NodeRange few) {
     std::vector<NodeId> out(std::size_t{few.size()} * most, kNoNode);
     stages_.job().pool.ParallelFor(few.size(), kLinkedPerStep,
@@ -302,7 +305,7 @@ absl::Status JoinedLayer::MergeInto(
                                      stages_.job().progress.Advance(end - begin);
                                    });
     HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
-    return writer.Append(std::span<const NodeId>(out));
+    return writer.Append(std::span<const std::byte>(packing.PackAll(out)));
   });
 }
 
@@ -326,7 +329,7 @@ absl::Status JoinedLayer::LinkBackRanges() {
       [&](NodeRange range, ArtifactWriter& writer, ArtifactWriter&) {
         const auto make = [&](NodeRange part) {
           HMANN_RETURN_IF_ERROR(read);
-          return MergeInto(part, loader, old, more, writer);
+          return MergeInto(part, loader, old, more, count(), writer);
         };
         HMANN_RETURN_IF_ERROR(loader.For(range, stages_.RunEnd(count()), collect, make));
         links.Drop(range);

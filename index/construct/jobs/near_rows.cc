@@ -33,10 +33,11 @@ absl::StatusOr<std::vector<std::uint32_t>> NearRows(const VectorFile& file, std:
   HMANN_ASSIGN_OR_RETURN(StoredLists lists, layer.Lists());
   HMANN_RETURN_IF_ERROR(lists.NeedRest({0, n}));
   std::vector<std::uint32_t> near(std::size_t{n} * k, kNoRow);
+  std::vector<NodeId> scratch;
   for (NodeId place = 0; place < n; ++place) {
     std::uint32_t* of_row = near.data() + std::size_t{row_of[place]} * k;
     const std::uint32_t* const end = of_row + k;
-    lists.ForEach(place, [&](NodeId other) {
+    lists.ForEach(place, scratch, [&](NodeId other) {
       if (of_row != end) *of_row++ = row_of[other];
     });
   }

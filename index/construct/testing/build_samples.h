@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "datasets/toolbox/generate.h"
 #include "datasets/vector_writer.h"
 #include "index/base/check.h"
+#include "index/construct/graph/insertion_graph.h"
 #include "index/construct/pipeline.h"
 #include "index/format/reader.h"
 
@@ -138,6 +140,17 @@ inline LayerLinks ReadLinks(const IndexFile& file) {
     }
   }
   return all;
+}
+
+/// A graph over packed copies of lists of `most` links each.
+inline InsertionGraph PackedGraph(std::span<const NodeId> links, std::uint32_t most,
+                                  const Kernels& kernels) {
+  const auto n = static_cast<NodeId>(links.size() / most);
+  const LinkPacking packing = LinkPacking::Of(most, n);
+  const std::vector<std::byte> packed = packing.PackAll(links);
+  absl::StatusOr<Buffer> lists = Buffer::Allocate(packed.size());
+  std::memcpy(lists->data(), packed.data(), packed.size());
+  return InsertionGraph::Over(PackedLists(*std::move(lists), packing), n, kernels);
 }
 
 /// Nodes that can be reached from node 0.

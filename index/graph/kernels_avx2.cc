@@ -1,6 +1,6 @@
 #include <immintrin.h>
 
-#include "index/format/unpack.h"
+#include "index/graph/link_packing.h"
 
 namespace hmann {
 namespace {
