@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hmann)
-set(library_rooms index/tune index index/search index/construct index/construct/jobs index/construct/import index/construct/graph index/format index/tiers index/codes index/graph datasets index/distance index/params index/base)
+set(library_rooms index/tune index index/attributes index/search index/construct index/construct/jobs index/construct/import index/construct/graph index/format index/tiers index/codes index/graph datasets index/distance index/params index/base)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/index/include/hmann DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 
@@ -36,6 +36,7 @@ macro(check_required_components name)
 endmacro()
 find_dependency(absl)
 find_dependency(nlohmann_json)
+find_dependency(roaring)
 find_dependency(Threads)
 find_dependency(OpenMP COMPONENTS CXX)
 include(${CMAKE_CURRENT_LIST_DIR}/hmann-targets.cmake)
@@ -55,10 +56,10 @@ Name: hmann
 Description: Nearest-neighbor search in two-tier memory (HM-ANN)
 Version: @PROJECT_VERSION@
 Requires: absl_status absl_statusor
-Requires.private: absl_strings absl_str_format libxxhash numa liburing hdf5
+Requires.private: absl_strings absl_str_format absl_time libxxhash numa liburing hdf5
 Cflags: -I${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
 Libs: -L${prefix}/@CMAKE_INSTALL_LIBDIR@@libraries@
-Libs.private: -fopenmp -pthread
+Libs.private: -lroaring -fopenmp -pthread
 ]])
 install(FILES ${CMAKE_BINARY_DIR}/hmann-config.cmake ${CMAKE_BINARY_DIR}/hmann-config-version.cmake DESTINATION ${package} COMPONENT library)
 install(FILES ${CMAKE_BINARY_DIR}/hmann.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)

@@ -41,6 +41,13 @@ absl::Status Index::ForLabels(
   return impl_->ForLabels(visit);
 }
 
+absl::StatusOr<std::shared_ptr<const Attributes>> Index::attributes() const {
+  return impl_->attributes();
+}
+absl::StatusOr<std::shared_ptr<const Matches>> Index::Filtered(const Filter& filter) const {
+  return impl_->Filtered(filter);
+}
+
 absl::Status Index::Scrub(const std::function<bool(std::uint64_t)>& pace) const {
   return impl_->Scrub(pace);
 }

@@ -271,6 +271,8 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   const IndexInfo& info = file_.info();
   tuned_ = std::make_shared<const absl::StatusOr<TunedTable>>(
       ReadTunedTable(file_.file().path(), info.content_hash, info.n));
+  attributes_ =
+      Attributes::Open(Attributes::PathOf(file_.file().path()), info.n, info.content_hash);
   HMANN_ASSIGN_OR_RETURN(placed_.kernels, ChooseKernels(info.dtype, info.metric, info.dim));
   placed_.layers = file_.layers();
   placed_.records = file_.records();
@@ -290,6 +292,11 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   helpers_ = std::make_unique<MigrationHelpers>(options.helper_threads, placed_.emulated);
   placed_.helpers = helpers_.get();
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Matches>> IndexImpl::Filtered(const Filter& filter) const {
+  HMANN_RETURN_IF_ERROR(attributes_.status());
+  return filters_.Get(**attributes_, filter);
 }
 
 absl::Status IndexImpl::ReadTuned() const {
@@ -364,6 +371,13 @@ std::vector<Placement> IndexImpl::Placements() const {
                                        stats.used_bytes, " bytes used, index ", stats.index_bytes,
                                        " bytes, ", stats.hits, " hits, ", stats.misses, " misses"),
                           stats.capacity_bytes + stats.index_bytes});
+  }
+  if (attributes_.ok()) {
+    placements.push_back(
+        {"attributes", "dram", "tags and bitmaps", (*attributes_)->memory_bytes()});
+    placements.push_back(
+        {"attribute_columns", "mapped", "numbers", (*attributes_)->mapped_bytes()});
+    placements.push_back({"filters", "dram", "what recent ones select", filters_.bytes()});
   }
   if (helpers_ != nullptr) {
     const std::uint64_t spaces = helpers_->spaces();

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/attributes.h"
 #include "hmann/hmann.h"
 #include "hmann/progress.h"
 #include "hmann/tier.h"
 #include "hmann/tuned_table.h"
 #include "index/base/errors.h"
 #include "index/codes/encoder.h"
+#include "index/filter_cache.h"
 #include "index/format/reader.h"
 #include "index/graph/cells.h"
 #include "index/scalar_codes.h"
@@ -53,6 +55,11 @@ class IndexImpl {
   Table tuned() const { return tuned_.load(); }
   /// See Index.
   absl::Status ReadTuned() const;
+  /// See Index.
+  const absl::StatusOr<std::shared_ptr<const Attributes>>& attributes() const {
+    return attributes_;
+  }
+  absl::StatusOr<std::shared_ptr<const Matches>> Filtered(const Filter& filter) const;
   const TunedEntryKey& placement() const { return placement_; }
   /// The value for ResolvedSearch.
   std::uint32_t InFlight(std::uint32_t k) const;
@@ -92,6 +99,8 @@ class IndexImpl {
   std::unique_ptr<MigrationHelpers> helpers_;
   mutable std::atomic<Table> tuned_;
   TunedEntryKey placement_;
+  absl::StatusOr<std::shared_ptr<const Attributes>> attributes_;
+  mutable FilterCache filters_;
 };
 
 /// The implementation of `index`, for internal users: Searcher, index/tune, tests.

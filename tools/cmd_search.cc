@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -19,6 +20,7 @@ struct SearchFlags {
   std::string index;
   OpenOptions open;
   QueryFlags query;
+  std::string filter, filter_tags;
   std::uint32_t in_flight = 1;
   bool cold = false;
 };
@@ -83,6 +85,57 @@ absl::Status RunManyInFlight(const VectorFile& queries, std::vector<Worker>& wor
   return first.Named("query ");
 }
 
+/// The vectors that queries may find, and the parameters that suit them.
+struct Selection {
+  std::shared_ptr<const Matches> matches;
+  ResolvedParams params;
+};
+
+absl::Status Select(const Index& index, const SearchParams& search, const std::string& text,
+                    Selection* selection, QueryRun* run) {
+  SearchParams options = search;
+  if (!text.empty()) {
+    HMANN_ASSIGN_OR_RETURN(const Filter filter, Filter::Parse(text));
+    HMANN_ASSIGN_OR_RETURN(selection->matches, index.Filtered(filter));
+    options.matches = selection->matches.get();
+    run->filter = filter.text();
+    run->matches += static_cast<double>(options.matches->size());
+  }
+  HMANN_RETURN_IF_ERROR(ChooseParams(index, options, run));
+  selection->params = run->params;
+  return absl::OkStatus();
+}
+
+/// Selects by --filter once for all queries, or by --filter-tags for each.
+absl::StatusOr<std::vector<Selection>> SelectAll(const Index& index, const SearchFlags& flags,
+                                                 std::uint64_t queries, QueryRun* run) {
+  std::vector<std::string> filters = {flags.filter};
+  if (!flags.filter_tags.empty()) {
+    HMANN_ASSIGN_OR_RETURN(filters, ReadTagFilters(flags.filter_tags));
+    if (filters.size() < queries) {
+      return InvalidArgument(flags.filter_tags, ": filters of ", filters.size(), " queries, ",
+                             queries, " are searched");
+    }
+    filters.resize(std::max<std::uint64_t>(queries, 1));
+  }
+  std::vector<Selection> selections(filters.size());
+  for (std::size_t i = 0; i < filters.size(); ++i)
+    HMANN_RETURN_IF_ERROR(Select(index, flags.query.search, filters[i], &selections[i], run));
+  run->matches /= static_cast<double>(filters.size());
+  if (!flags.filter_tags.empty()) run->filter = flags.filter_tags;
+  return selections;
+}
+
+/// Adds up what the workers have counted.
+void Count(const std::vector<Worker>& workers, bool has_budget, QueryRun* run) {
+  run->counters.emplace();
+  if (has_budget) run->cut_short.emplace(0);
+  for (const Worker& worker : workers) {
+    *run->counters += worker.counters;
+    if (has_budget) *run->cut_short += worker.cut_short;
+  }
+}
+
 absl::Status Search(const SearchFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(VectorFile queries,
                          VectorFile::Open(flags.query.queries, flags.query.rows));
@@ -99,7 +152,11 @@ absl::Status Search(const SearchFlags& flags) {
   run.open_seconds = open_seconds;
   run.metric = index->info().metric;
   run.in_flight = flags.in_flight;
-  HMANN_RETURN_IF_ERROR(ChooseParams(*index, flags.query.search, &run));
+  HMANN_ASSIGN_OR_RETURN(const std::vector<Selection> selections,
+                         SelectAll(*index, flags, queries.n(), &run));
+  const auto params_of = [&](std::uint64_t i) -> const ResolvedParams& {
+    return selections[selections.size() == 1 ? 0 : i].params;
+  };
   run.simd = std::string(index->kernels().simd);
   run.threads = flags.query.threads;
   std::vector<Worker> workers;
@@ -108,7 +165,7 @@ absl::Status Search(const SearchFlags& flags) {
   if (queries.n() > 0) {
     Answer first;
     // An error of this query is reported when its turn comes.
-    if (workers[0].searcher.Search(queries.Row(0), run.params, &first).ok())
+    if (workers[0].searcher.Search(queries.Row(0), params_of(0), &first).ok())
       run.first_answer_seconds = SecondsSince(start);
   }
   if (!flags.cold) index->Warm(false);
@@ -116,7 +173,7 @@ absl::Status Search(const SearchFlags& flags) {
   limits.budget = flags.query.search.budget.value_or(limits.budget);
   const auto answer_one = [&](int thread, std::uint64_t i, std::vector<Neighbor>* answer) {
     Worker& worker = workers[thread];
-    const absl::Status status = worker.searcher.Search(queries.Row(i), run.params, &worker.answer,
+    const absl::Status status = worker.searcher.Search(queries.Row(i), params_of(i), &worker.answer,
                                                        &worker.counters, limits);
     answer->swap(worker.answer.nearest);
     worker.cut_short += worker.answer.cut_short ? 1 : 0;
@@ -127,12 +184,7 @@ absl::Status Search(const SearchFlags& flags) {
   } else {
     HMANN_RETURN_IF_ERROR(RunQueries(queries.n(), answer_one, &run));
   }
-  run.counters.emplace();
-  for (const Worker& worker : workers) *run.counters += worker.counters;
-  if (flags.query.search.budget.has_value()) {
-    run.cut_short.emplace(0);
-    for (const Worker& worker : workers) *run.cut_short += worker.cut_short;
-  }
+  Count(workers, flags.query.search.budget.has_value(), &run);
   return Report(run, flags.query);
 }
 
@@ -143,10 +195,18 @@ CommandAction SetupSearch(CLI::App& app) {
   app.add_option("INDEX", flags->index, "index file")->required();
   AddQueryFlags(app, &flags->query);
   AddOpenFlags(app, &flags->open);
+  CLI::Option* filter = app.add_option(
+      "--filter", flags->filter,
+      "find only vectors whose attributes satisfy this, as 'year >= 2020 and tag = \"cat\"'");
+  CLI::Option* tags = app.add_option("--filter-tags", flags->filter_tags,
+                                     ".spmat file: the tags that answers to each query must all "
+                                     "have")
+                          ->excludes(filter);
   app.add_option("--in-flight", flags->in_flight,
                  "queries in flight per thread: 4 pays off in DRAM, 8 and more on nvme")
       ->check(CLI::Range(1u, kMostInFlight))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(tags);
   app.add_flag("--cold", flags->cold, "skip reading L0 once before the first query");
   return [flags] { return Search(*flags); };
 }

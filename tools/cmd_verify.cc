@@ -26,6 +26,10 @@ CommandAction SetupVerify(CLI::App& app) {
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
     Progress progress;
     HMANN_RETURN_IF_ERROR(Verify(flags->index, progress));
+    const auto attributes =
+        Attributes::Open(Attributes::PathOf(flags->index), info.n, info.content_hash);
+    if (attributes.ok()) HMANN_RETURN_IF_ERROR((*attributes)->Verify());
+    if (!attributes.ok() && !absl::IsNotFound(attributes.status())) return attributes.status();
     const std::string hash = absl::StrFormat("%016x", info.content_hash);
     if (flags->json)
       return PrintJson(

@@ -29,6 +29,7 @@ CommandAction SetupPromote(CLI::App& app);
 CommandAction SetupProfile(CLI::App& app);
 CommandAction SetupPlan(CLI::App& app);
 CommandAction SetupTune(CLI::App& app);
+CommandAction SetupAttrs(CLI::App& app);
 CommandAction SetupInfo(CLI::App& app);
 CommandAction SetupVerify(CLI::App& app);
 CommandAction SetupUpgrade(CLI::App& app);

@@ -31,6 +31,8 @@ constexpr Command kCommands[] = {
      SetupTune, "--queries --groundtruth --k --recall --latency --slow --sq --json"},
     {"info", "Show what an index holds, and its bytes next to the formulas",
      "hmann info sample.hmann", SetupInfo},
+    {"attrs", "Give the vectors of an index attributes, which filters select by",
+     "hmann attrs sample.hmann --from datasets/sample/attributes.csv", SetupAttrs},
     {"verify", "Check every checksum and invariant of an index", "hmann verify sample.hmann",
      SetupVerify},
     {"upgrade", "Convert an index of format 2 to the current format, without building it anew",
@@ -38,7 +40,7 @@ constexpr Command kCommands[] = {
     {"search", "Search an index in this process",
      "hmann search sample.hmann --queries datasets/sample/query.u8bin --groundtruth "
      "datasets/sample/query.gt100",
-     SetupSearch, "--queries --k --recall --groundtruth --out --stats --slow --json"},
+     SetupSearch, "--queries --k --recall --filter --groundtruth --out --stats --slow --json"},
     {"get", "Fetch vectors of an index by label", "hmann get sample.hmann --labels 17,3 --json",
      SetupGet},
     {"serve", "Serve indexes over gRPC",

@@ -161,6 +161,10 @@ absl::StatusOr<nlohmann::ordered_json> Summarize(const QueryRun& run,
   }
   figures["threads"] = run.threads;
   figures.update(ToJson(run.params));
+  if (!run.filter.empty()) {
+    figures["filter"] = run.filter;
+    figures["matches"] = run.matches;
+  }
   AddPromise(run, &figures);
   figures["simd"] = run.simd;
   if (run.in_flight > 1) figures["in_flight"] = run.in_flight;

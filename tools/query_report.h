@@ -53,6 +53,8 @@ struct QueryRun {
   SearchParams requested;                  ///< the request, e.g. a target
   std::optional<Predicted> predicted;      ///< absent: the user set the parameters
   std::optional<std::uint64_t> cut_short;  ///< answers cut by a budget; absent: no budget
+  std::string filter;                      ///< canonical text; empty: none
+  double matches = 0;                      ///< vectors that it selects, mean over queries
   Metric metric = Metric::kL2;             ///< of the index
   std::string simd;                        ///< SIMD level, "avx512" (`query`: of server)
   int threads = 1;

@@ -127,7 +127,8 @@ class Resolution {
   std::uint64_t ScanInDistances() const {
     constexpr std::uint64_t kMoreOfScan = 192, kMore = 512, kPlacesPerByte = 8;
     const std::uint64_t row = context_.row_bytes, places = std::max(params_.ef_l0, params_.ef_l1);
-    return context_.n * (row + kMoreOfScan) / (row + kMore + places / kPlacesPerByte);
+    const std::uint64_t scanned = context_.scanned > 0 ? context_.scanned : context_.n;
+    return scanned * (row + kMoreOfScan) / (row + kMore + places / kPlacesPerByte);
   }
 
   /// No search takes much longer than a scan. One that the calibration expects to take
@@ -300,12 +301,13 @@ absl::StatusOr<ResolvedParams> SearchParams::Resolve(const SearchContext& contex
     if (matches->content_hash() != context.content_hash)
       return InvalidArgument("matches: made for another index of ", context.n, " vectors");
     const SearchParams wide = Widened(context.n);
-    HMANN_ASSIGN_OR_RETURN(ResolvedParams params, wide.Resolve(context));
+    SearchContext of_matches = context;
+    of_matches.scanned = std::max<std::uint64_t>(matches->size(), 1);
+    HMANN_ASSIGN_OR_RETURN(ResolvedParams params, wide.Resolve(of_matches));
     if (params.mode == SearchMode::kQuantized && params.nprobe == 0 && !nprobe.has_value()) {
       // Search from cells, as on a device: links of non-matching nodes are not followed.
-      SearchContext cells = context;
-      cells.block_tier = true;
-      HMANN_ASSIGN_OR_RETURN(params, wide.Resolve(cells));
+      of_matches.block_tier = true;
+      HMANN_ASSIGN_OR_RETURN(params, wide.Resolve(of_matches));
     }
     params.k = k;
     params.matches = matches;

@@ -244,6 +244,15 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
 std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted) {
   const std::shared_ptr<const Index> index = Opened();
   absl::StatusOr<Matches> matches = absl::UnknownError("not looked for");
+  if (py::isinstance<py::str>(accepted)) {
+    const Filter filter = Value(Filter::Parse(accepted.cast<std::string>()));
+    absl::StatusOr<std::shared_ptr<const Matches>> filtered = absl::UnknownError("not looked for");
+    {
+      const WithoutGil without_gil;
+      filtered = index->Filtered(filter);
+    }
+    return std::make_unique<IndexMatches>(index, *Value(std::move(filtered)));
+  }
   const py::array array = ToArray("filter", accepted);
   if (array.size() > 0 && array.dtype().kind() == 'b') {
     const auto mask = py::array_t<bool, py::array::c_style>::ensure(array);

@@ -134,7 +134,7 @@ class Index:
         threads: Optional[int] = None,
         in_flight: Optional[int] = None,
         details: bool = False,
-        filter: Union[None, ArrayLike, "_core.Matches"] = None,
+        filter: Union[None, str, ArrayLike, "_core.Matches"] = None,
         **params: Any,
     ) -> Answer:
         """Finds the k nearest vectors of each query.
@@ -153,7 +153,8 @@ class Index:
             in_flight: queries that each thread keeps in flight; None: the number that
                 ``tune`` measured, otherwise four in memory and eight on a device.
             details: return what ran (``Answer.details``).
-            filter: the only vectors that may be answers: their labels, or a mask of bools
+            filter: the only vectors that may be answers: a condition on their attributes
+                (``'year >= 2020 and tag = "cat"'``), their labels, or a mask of bools
                 in which entry i stands for label i. A result of ``matching`` saves each
                 search the conversion. No Python code runs within a search.
             {options}
@@ -183,12 +184,13 @@ class Index:
             answer.details = shown
         return answer
 
-    def matching(self, accepted: ArrayLike) -> "_core.Matches":
-        """Selects the vectors with one of these labels, for ``search(filter=...)``.
+    def matching(self, accepted: Union[str, ArrayLike]) -> "_core.Matches":
+        """Selects vectors by their attributes or labels, for ``search(filter=...)``.
 
         Args:
-            accepted: labels (array, list, set, range), or a mask of bools in which entry i
-                stands for label i.
+            accepted: a condition on the attributes that ``hmann attrs`` has written, or
+                labels (array, list, set, range), or a mask of bools in which entry i stands
+                for label i.
 
         Returns:
             An object for searches of this index, valid until the index is closed or opened

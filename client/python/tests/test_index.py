@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+import shutil
 import unittest
 import warnings
 
@@ -235,6 +236,19 @@ class SearchTest(FolderCase):
         np.testing.assert_array_equal(two.labels[2:], [-1, -1])
         self.assertTrue(np.isinf(two.distances[2:]).all())
         self.assertEqual(len(self.index.matching([])), 0)
+
+    def test_filters_select_by_attributes(self):
+        path, rows = self.folder / "attrs.hmann", self.folder / "rows.ndjson"
+        shutil.copy(self.path, path)
+        lines = [f'{{"third": {"true" if i % 3 == 0 else "false"}}}\n' for i in range(2000)]
+        rows.write_text("".join(lines))
+        program("attrs", path, "--from", rows)
+        with hmann.open(path) as index:
+            found = index.search(self.queries, 10, filter="third")
+            self.assertTrue((found.labels % 3 == 0).all())
+            self.assertEqual(len(index.matching("not third")), 1333)
+            with self.assertRaisesRegex(hmann.InvalidArgumentError, "there is no field fourth"):
+                index.search(self.queries, filter="fourth = 1")
 
     def test_what_is_no_filter(self):
         for filter, kind, text in (

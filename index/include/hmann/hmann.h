@@ -3,6 +3,7 @@
 /// headers in this folder are the public ones; no other header is installed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,9 +14,11 @@
 #include <vector>
 
 #include "hmann/answer.h"
+#include "hmann/attributes.h"
 #include "hmann/cache_policy.h"
 #include "hmann/counters.h"
 #include "hmann/distance.h"
+#include "hmann/filter.h"
 #include "hmann/info.h"
 #include "hmann/matches.h"
 #include "hmann/param_table.h"
@@ -123,6 +126,13 @@ class Index {
     if (!status.ok()) return status;
     return matches;
   }
+  /// The attributes of the vectors, from the file next to the index as it was at Open.
+  /// Errors: those of Attributes::Open (NOT_FOUND: there are none).
+  absl::StatusOr<std::shared_ptr<const Attributes>> attributes() const;
+  /// Returns the vectors for which a filter on the attributes holds, for
+  /// SearchParams::matches. Those of recent filters are kept. Errors: those of attributes
+  /// and of Attributes::Matching.
+  absl::StatusOr<std::shared_ptr<const Matches>> Filtered(const Filter& filter) const;
   /// Whether queries wait for a device, so that several should be in flight.
   bool on_block_tier() const;
   /// Reads the data mapped in place once, on all cores, so that the first queries take no
@@ -193,6 +203,19 @@ class Searcher {
   std::shared_ptr<const Index> index_;
   std::unique_ptr<Executor> executor_;
 };
+
+struct MakeAttributesOptions {
+  std::string from;   ///< .ndjson, .jsonl, .csv or .spmat (doc/filters.md)
+  std::string types;  ///< types of some fields, "year:int64,tags:tag"
+  /// Bytes that may be used; 0: half of what is available.
+  std::uint64_t memory = 0;
+  const std::atomic<bool>* cancelled = nullptr;
+};
+/// Writes the file of attributes next to an index, from a file with a row for each
+/// vector; a file that is there is replaced. Errors: INVALID_ARGUMENT naming the line or
+/// row; RESOURCE_EXHAUSTED; those of files; CANCELLED.
+absl::Status MakeAttributes(const std::string& index, const MakeAttributesOptions& options,
+                            Progress& progress);
 
 /// Reads the header of an index file. Errors: as Index::Open.
 absl::StatusOr<IndexInfo> ReadInfo(const std::string& path);

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace hmann {
@@ -15,6 +16,15 @@ class Matches {
   /// For the index with `n` vectors and this IndexInfo::content_hash.
   Matches(std::uint64_t n, std::uint64_t content_hash)
       : n_(n), content_hash_(content_hash), words_((n + 63) / 64) {}
+
+  /// With these bits: (n + 63) / 64 words, of which the lowest bit comes first. Bits from
+  /// n on are ignored.
+  Matches(std::uint64_t n, std::uint64_t content_hash, std::vector<std::uint64_t> words)
+      : n_(n), content_hash_(content_hash), words_(std::move(words)) {
+    if (n % 64 != 0) words_.back() &= ~std::uint64_t{0} >> (64 - n % 64);
+    for (const std::uint64_t word : words_)
+      size_ += static_cast<std::uint64_t>(std::popcount(word));
+  }
 
   void Add(std::uint32_t id) {
     std::uint64_t& word = words_[id / 64];

@@ -15,6 +15,7 @@ namespace hmann {
 /// that the index accepts.
 struct SearchContext {
   std::uint64_t n = 0, n1 = 0, content_hash = 0;
+  std::uint64_t scanned = 0;  ///< vectors that a scan visits: those that match; 0: all
   bool has_codes = false;
   bool block_tier = false;  ///< L0 is read from a device
   bool far = false;         ///< L0 is slower than DRAM

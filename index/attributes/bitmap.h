@@ -1,0 +1,55 @@
+#pragma once
+
+#include <roaring/roaring.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace hmann {
+
+struct FreeRoaring {
+  void operator()(roaring_bitmap_t* bitmap) const { roaring_bitmap_free(bitmap); }
+};
+/// A compressed set of ids.
+using Roaring = std::unique_ptr<roaring_bitmap_t, FreeRoaring>;
+
+/// The fault of the bytes of a bitmap in the portable format: containers out of order,
+/// ids from n on, sizes that do not agree. nullptr: none.
+const char* BitmapFault(std::span<const std::byte> bytes, std::uint64_t n);
+/// Reads a bitmap whose ids must be below n. Errors: DATA_LOSS with its fault.
+absl::StatusOr<Roaring> ReadBitmap(std::span<const std::byte> bytes, std::uint64_t n);
+/// The ids of a bitset's words, 64 ids each.
+Roaring BitmapOfWords(std::span<const std::uint64_t> words);
+/// The bytes of a bitmap in the portable format. It gets run containers where these are
+/// smaller.
+std::vector<std::byte> BitmapBytes(roaring_bitmap_t& bitmap);
+
+/// A set of ids below n that a filter selects: compressed, or a bit for each id.
+class IdSet {
+ public:
+  IdSet(std::uint64_t n, Roaring bitmap) : n_(n), bitmap_(std::move(bitmap)) {}
+  IdSet(std::uint64_t n, std::vector<std::uint64_t> words) : n_(n), words_(std::move(words)) {}
+  /// The set of `ids`, in any order, each below n.
+  static IdSet Of(std::uint64_t n, std::vector<std::uint32_t> ids);
+
+  void And(IdSet other);
+  void Or(IdSet other);
+  void Not();
+  /// A bit for each id: (n + 63) / 64 words; bits from n on are undefined.
+  std::vector<std::uint64_t> TakeWords() &&;
+
+ private:
+  bool is_dense() const { return bitmap_ == nullptr; }
+  void MakeDense();
+
+  std::uint64_t n_;
+  Roaring bitmap_;                    ///< or else
+  std::vector<std::uint64_t> words_;  ///< by id
+};
+
+}  // namespace hmann
