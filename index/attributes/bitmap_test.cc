@@ -21,7 +21,7 @@ std::vector<std::uint32_t> AnyIds(std::uint64_t n, std::uint64_t seed) {
   return {ids.begin(), ids.end()};
 }
 
-std::vector<std::byte> BytesOf(const std::vector<std::uint32_t>& ids) {
+std::vector<std::byte> PortableBytes(const std::vector<std::uint32_t>& ids) {
   const Roaring bitmap(roaring_bitmap_of_ptr(ids.size(), ids.data()));
   return BitmapBytes(*bitmap);
 }
@@ -30,7 +30,7 @@ TEST(Bitmap, ComesBackFromItsBytes) {
   for (const std::uint64_t n : {100u, 70'000u, 1'000'000u}) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       const std::vector<std::uint32_t> ids = AnyIds(n, seed);
-      const std::vector<std::byte> bytes = BytesOf(ids);
+      const std::vector<std::byte> bytes = PortableBytes(ids);
       ASSERT_EQ(BitmapFault(bytes, n), nullptr);
       const auto back = ReadBitmap(bytes, n);
       ASSERT_TRUE(back.ok());
@@ -40,11 +40,11 @@ TEST(Bitmap, ComesBackFromItsBytes) {
       EXPECT_STREQ(BitmapFault(bytes, ids.back()), "it has an id that is no vector");
     }
   }
-  EXPECT_EQ(BitmapFault(BytesOf({}), 0), nullptr);
+  EXPECT_EQ(BitmapFault(PortableBytes({}), 0), nullptr);
 }
 
 TEST(Bitmap, CutShortIsRefused) {
-  const std::vector<std::byte> bytes = BytesOf(AnyIds(300'000, 4));
+  const std::vector<std::byte> bytes = PortableBytes(AnyIds(300'000, 4));
   for (std::size_t size = 0; size < bytes.size(); size += size < 200 ? 1 : 97)
     EXPECT_NE(BitmapFault({bytes.data(), size}, 300'000), nullptr) << size;
   std::vector<std::byte> longer = bytes;

@@ -146,6 +146,7 @@ bool IsJsonNumber(std::string_view text) {
 /// A number, or a text if it is none that is finite.
 FoundValue NumberOf(std::string_view text) {
   FoundValue value{FoundValue::Kind::kText, 0, 0, std::string(text)};
+  if (text.find_first_not_of("0123456789+-.eE ") != text.npos) return value;  // such as 0x10
   if (absl::SimpleAtoi(AbslView(text), &value.whole)) {
     value.kind = FoundValue::Kind::kWhole;
   } else if (absl::SimpleAtod(AbslView(text), &value.number) && std::isfinite(value.number)) {

@@ -12,8 +12,8 @@
 namespace hmann {
 namespace {
 
-constexpr std::size_t kMostShownBytes = 40;
-constexpr std::size_t kMostShownFields = 20;
+constexpr std::size_t kMostValueBytesShown = 40;
+constexpr std::size_t kMostFieldsShown = 20;
 constexpr char kWholeInt64[] = "a whole number from -2^63 to 2^63 - 1";
 
 /// What occurs in a field, as bits.
@@ -131,11 +131,11 @@ std::size_t Utf8Prefix(std::string_view text) {
 }
 
 std::string ShownText(std::string_view text) {
-  if (text.size() <= kMostShownBytes) return JsonText(nlohmann::json(text));
-  std::string_view start = text.substr(0, kMostShownBytes);
+  if (text.size() <= kMostValueBytesShown) return JsonText(nlohmann::json(text));
+  std::string_view start = text.substr(0, kMostValueBytesShown);
   // A character that the cut splits is left out; what is not UTF-8 anyway is replaced.
   const std::size_t valid = Utf8Prefix(start);
-  if (kMostShownBytes - valid < 4 && Utf8Prefix(text.substr(valid, 4)) > 0)
+  if (kMostValueBytesShown - valid < 4 && Utf8Prefix(text.substr(valid, 4)) > 0)
     start = start.substr(0, valid);
   return absl::StrCat(JsonText(nlohmann::json(start)), "...");
 }
@@ -264,11 +264,11 @@ absl::Status FieldTable::Finish() {
   for (const auto& [name, type] : given_) {
     if (numbers_.contains(name)) continue;
     std::string found;
-    for (std::size_t i = 0; i < std::min(fields_.size(), kMostShownFields); ++i)
+    for (std::size_t i = 0; i < std::min(fields_.size(), kMostFieldsShown); ++i)
       absl::StrAppend(&found, i == 0 ? " only " : ", ", ShownBare(fields_[i].name));
     return InvalidArgument(path_, ": expected a field ", ShownText(name), ", found",
                            fields_.empty() ? " no fields" : found,
-                           fields_.size() > kMostShownFields ? ", ..." : "");
+                           fields_.size() > kMostFieldsShown ? ", ..." : "");
   }
   return absl::OkStatus();
 }

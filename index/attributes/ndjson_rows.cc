@@ -133,7 +133,7 @@ bool NdjsonEvents::parse_error(std::size_t byte, const std::string& token,
   std::string_view why = e.what();
   if (const std::size_t dash = why.find(" - "); dash != why.npos) why.remove_prefix(dash + 3);
   if (const std::size_t id = why.find("] "); id != why.npos) why.remove_prefix(id + 2);
-  why = why.substr(0, std::min(why.find("; last read"), why.find(" '")));
+  why = why.substr(0, std::min(why.find("; last read"), why.find(" parsing '")));
   error_ = UnexpectedIn(fields_.path(), row_.line, "",
                         absl::StrCat("JSON at byte ", byte, " of the line"),
                         absl::StrCat(token.empty() ? "nothing" : ShownText(token), " (",

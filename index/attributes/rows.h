@@ -24,8 +24,8 @@ struct AttributeCell {
 /// A file of attributes: a row for each vector.
 ///
 /// - .ndjson, .jsonl: an object on each line. A value is a string (a tag), a list of
-///   strings or of whole numbers (tags), a number, true, false, null. Key "label" is the
-///   label of the row's vector.
+///   strings or of whole numbers (tags), a number, true, false or null. Key "label" is
+///   the label of the row's vector.
 /// - .csv: names in the first line; RFC 4180. A column "label" is the label. Empty cells
 ///   have no value. Tags of a row are separated by '|'.
 /// - .spmat: as the filter track of big-ann-benchmarks has them (i64 rows, columns,

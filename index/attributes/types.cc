@@ -25,7 +25,7 @@ constexpr std::array<TypeName, 6> kTypeNames = {{{AttributeType::kTag, "tag"},
                                                  {AttributeType::kTime, "time"},
                                                  {AttributeType::kBool, "bool"}}};
 
-absl::StatusOr<AttributeField> ParseField(std::string_view text) {
+absl::StatusOr<AttributeField> ParseFieldType(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos)
     return InvalidArgument("expected NAME:TYPE, found ", ShownText(text));
@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<AttributeField>> ParseAttributeFields(std::string_vie
   std::vector<AttributeField> fields;
   std::set<std::string> names;
   for (const std::string& part : std::vector<std::string>(absl::StrSplit(AbslView(text), ','))) {
-    HMANN_ASSIGN_OR_RETURN(AttributeField field, ParseField(part));
+    HMANN_ASSIGN_OR_RETURN(AttributeField field, ParseFieldType(part));
     if (!names.insert(field.name).second)
       return InvalidArgument(ShownBare(field.name), ": expected one type, found two");
     if (fields.size() == kMostFields)
