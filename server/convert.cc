@@ -29,10 +29,16 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
 
 absl::StatusOr<RequestParams> ReadParams(const v1::SearchParams& wire, const Snapshot& index,
                                          const RequestLimits& limits) {
-  const absl::StatusOr<SearchParams> requested = ParamsFromWire(wire);
+  absl::StatusOr<SearchParams> requested = ParamsFromWire(wire);
   if (!requested.ok()) return BadOption(requested.status());
+  std::shared_ptr<const Matches> matches;
+  if (!wire.filter().empty()) {
+    HMANN_ASSIGN_OR_RETURN(matches, FilterFor(index, wire.filter()));
+    requested->matches = matches.get();
+  }
   HMANN_ASSIGN_OR_RETURN(RequestParams options, ResolveFor(index, *requested, limits));
   options.counters = wire.counters();
+  options.matches = std::move(matches);
   return options;
 }
 

@@ -33,8 +33,8 @@ constexpr char kRetryPolicy[] =
 absl::Status CheckSendable(const SearchParams& options) {
   if (options.matches == nullptr) return absl::OkStatus();
   return InvalidArgument(
-      "matches: a server cannot be given a predicate; search an index that is "
-      "opened here, or leave it out");
+      "matches: a server cannot be given a predicate; give it CallOptions::filter, or search an "
+      "index that is opened here");
 }
 
 /// Creates a request without its vectors.
@@ -44,6 +44,7 @@ Request RequestFor(const std::string& index, const SearchParams& options, const 
   request.set_index(Utf8(index));
   hmann::ToWire(options, request.mutable_options());
   request.mutable_options()->set_counters(call.counters);
+  request.mutable_options()->set_filter(call.filter);
   return request;
 }
 

@@ -133,6 +133,12 @@ absl::Status NotTuned(const absl::Status& why) {
                     {{"code", absl::StatusCodeToString(why.code())}});
 }
 
+absl::Status NoAttributes() {
+  return WithReason(
+      FailedPrecondition("options.filter: the index has no attributes: hmann attrs makes them"),
+      "NO_ATTRIBUTES", {});
+}
+
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay) {
   return WithReason(ResourceExhausted("the queue is full: ", capacity, " requests wait"),
                     "QUEUE_FULL", {{"queue_requests", absl::StrCat(capacity)}}, delay);

@@ -53,6 +53,9 @@ absl::Status FileChanged(absl::string_view name);
 /// FAILED_PRECONDITION, NOT_TUNED: the request sets a target, but the index has no tuned
 /// table for it, or a stale one.
 absl::Status NotTuned(const absl::Status& why);
+/// FAILED_PRECONDITION, NO_ATTRIBUTES: the request has a filter, and the index nothing to
+/// filter by.
+absl::Status NoAttributes();
 /// RESOURCE_EXHAUSTED, QUEUE_FULL. A retry after `delay` may succeed, unlike for a
 /// message over the size limit.
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay);

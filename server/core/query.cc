@@ -128,6 +128,17 @@ absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchPara
   return options;
 }
 
+absl::StatusOr<std::shared_ptr<const Matches>> FilterFor(const Snapshot& index,
+                                                         const std::string& text) {
+  const absl::StatusOr<Filter> filter = Filter::Parse(text);
+  if (!filter.ok()) return BadOption(filter.status());
+  absl::StatusOr<std::shared_ptr<const Matches>> matches = index->Filtered(*filter);
+  if (matches.ok()) return matches;
+  if (absl::IsNotFound(matches.status())) return NoAttributes();
+  if (absl::IsInvalidArgument(matches.status())) return BadOption(matches.status());
+  return index.served().ForClients(matches.status());
+}
+
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) {
   return queries * k * kBytesPerId;
 }

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,9 +42,10 @@ absl::StatusOr<QueryVectors> VectorsOf(std::span<const float> floats, const Inde
 struct RequestParams {
   ResolvedSearch search;
   std::chrono::nanoseconds budget{0};
-  bool counters = false;     ///< the answer includes them
-  bool narrow = false;       ///< a query ends within a few hundred us
-  std::size_t together = 1;  ///< queries that a thread keeps in flight
+  bool counters = false;                             ///< the answer includes them
+  bool narrow = false;                               ///< a query ends within a few hundred us
+  std::size_t together = 1;                          ///< queries that a thread keeps in flight
+  std::shared_ptr<const Matches> matches = nullptr;  ///< of the filter, if there is one
 };
 
 /// Errors: INVALID_ARGUMENT naming the field ("options.k"), also for a target that cannot
@@ -50,6 +53,10 @@ struct RequestParams {
 /// table is stale.
 absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& requested,
                                          const RequestLimits& limits);
+/// The vectors that a filter selects. Errors: INVALID_ARGUMENT for options.filter;
+/// FAILED_PRECONDITION (NO_ATTRIBUTES) for an index without attributes; DATA_LOSS.
+absl::StatusOr<std::shared_ptr<const Matches>> FilterFor(const Snapshot& index,
+                                                         const std::string& text);
 /// Turns an option's error, "k: expected ...", into INVALID_ARGUMENT for that field.
 absl::Status BadOption(const absl::Status& why);
 

@@ -131,6 +131,9 @@ struct CallOptions {
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);
   Cancellation* cancellation = nullptr;  ///< not owned
   bool counters = false;                 ///< for searches: count the work and return it
+  /// For searches: only vectors whose attributes satisfy it may be answers
+  /// (doc/filters.md). Empty: all.
+  std::string filter = {};
 };
 
 struct ConnectOptions {

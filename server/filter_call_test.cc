@@ -1,0 +1,119 @@
+// Filters over the wire: the answers are the engine's, and each error has its code.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "index/base/check.h"
+#include "server/testing/fixture.h"
+
+namespace hmann::server {
+namespace {
+
+using testing::HasSubstr;
+
+/// The sample with its attributes, and without.
+class FilterCallTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    path_ = new std::string(absl::StrCat(testing::TempDir(), "filter_", ::getpid(), ".hmann"));
+    std::filesystem::copy_file(SampleIndex(), *path_,
+                               std::filesystem::copy_options::overwrite_existing);
+    Progress quiet(Progress::Show::kNever);
+    HMANN_CHECK(
+        MakeAttributes(*path_, {.from = "datasets/sample/attributes.csv", .types = ""}, quiet)
+            .ok());
+    served_ = new Served(LoopbackOptions({{"attrs", *path_}, {"bare", SampleIndex()}}));
+  }
+  static void TearDownTestSuite() {
+    delete served_;
+    std::filesystem::remove(*path_);
+    std::filesystem::remove(Attributes::PathOf(*path_));
+    delete path_;
+  }
+  static absl::Status Error(const std::string& filter, const std::string& index = "attrs") {
+    return served_->client
+        ->Search(index, client::Vectors::Raw(SampleQueries(0, 1)), {.k = 10}, {.filter = filter})
+        .status();
+  }
+
+  static inline Served* served_ = nullptr;
+  static inline std::string* path_ = nullptr;
+};
+
+TEST_F(FilterCallTest, AnswersAreThoseOfTheEngine) {
+  const auto index = *Index::Open(*path_);
+  Searcher searcher(index);
+  for (const char* text : {"direction = 'N'", "strength > 3000 and not direction in ('E', 'W')",
+                           "strength > 5200", "strength < 0", "direction is not null"}) {
+    SCOPED_TRACE(text);
+    const auto matches = index->Filtered(*Filter::Parse(text));
+    ASSERT_TRUE(matches.ok()) << matches.status();
+    const client::CallOptions call{.filter = text};
+    const auto batch = served_->client->SearchBatch(
+        "attrs", client::Vectors::Raw(SampleQueries(0, 20)), {.k = 10}, call);
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < 20; ++i) {
+      Answer expected;
+      const SearchParams params{.k = 10, .matches = matches->get()};
+      ASSERT_TRUE(searcher.Search(SampleQueries(i, 1).data(), params, &expected).ok());
+      const auto answer = served_->client->Search(
+          "attrs", client::Vectors::Raw(SampleQueries(i, 1)), {.k = 10}, call);
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      ASSERT_EQ(answer->ids.size(), expected.nearest.size());
+      ASSERT_EQ(batch->counts[i], expected.nearest.size());
+      for (const Neighbor& neighbor : expected.nearest) {
+        EXPECT_EQ(answer->ids[static_cast<std::size_t>(&neighbor - expected.nearest.data())],
+                  neighbor.label);
+        EXPECT_EQ(batch->ids[at++], neighbor.label);
+      }
+    }
+  }
+}
+
+TEST_F(FilterCallTest, AStreamKeepsItsFilter) {
+  const std::string text = "direction = 'N'";
+  client::SearchStream stream = served_->client->OpenStream("attrs", {.k = 5}, {.filter = text});
+  for (std::uint64_t i = 0; i < 30; ++i)
+    ASSERT_TRUE(stream.Send(i, client::Vectors::Raw(SampleQueries(i, 1))).ok());
+  ASSERT_TRUE(stream.DoneSending().ok());
+  const auto index = *Index::Open(*path_);
+  const auto matches = *index->Filtered(*Filter::Parse(text));
+  Searcher searcher(index);
+  for (std::uint64_t received = 0; received < 30; ++received) {
+    const auto next = stream.Receive();
+    ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
+    ASSERT_TRUE((*next)->answer.ok()) << (*next)->answer.status();
+    Answer expected;
+    const SearchParams params{.k = 5, .matches = matches.get()};
+    ASSERT_TRUE(searcher.Search(SampleQueries((*next)->id, 1).data(), params, &expected).ok());
+    ASSERT_EQ((*next)->answer->ids.size(), expected.nearest.size());
+    for (std::size_t j = 0; j < expected.nearest.size(); ++j)
+      EXPECT_EQ((*next)->answer->ids[j], expected.nearest[j].label);
+  }
+}
+
+TEST_F(FilterCallTest, WhatCannotBeIsNamed) {
+  for (const auto& [filter, words] : {
+           std::pair(std::string("direction ="), "column 12: expected a value"),
+           std::pair(std::string("color = 1"), "there is no field color"),
+           std::pair(std::string("strength = 'x'"), "strength is int64"),
+           std::pair("direction = '" + std::string(1 << 20, 'x') + "'", "1048576"),
+       }) {
+    const absl::Status status = Error(filter);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("field options.filter"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    EXPECT_TRUE(HasDetail(status, "google.rpc.BadRequest"));
+  }
+  const absl::Status bare = Error("direction = 'N'", "bare");
+  EXPECT_EQ(bare.code(), absl::StatusCode::kFailedPrecondition) << bare;
+  EXPECT_EQ(Reason(bare), "NO_ATTRIBUTES");
+  EXPECT_TRUE(Error("").ok()) << "an empty filter is none";
+}
+
+}  // namespace
+}  // namespace hmann::server
