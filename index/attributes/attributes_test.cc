@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "absl/strings/str_cat.h"
 #include "index/attributes/testing/sample_attrs.h"
 
@@ -120,6 +122,14 @@ TEST(Attributes, HaveTheSameBytesWithinAnyMemory) {
     ASSERT_TRUE(sample.Write(**rows, memory).ok());
     EXPECT_TRUE(ReadAll(sample.path) == bytes) << memory;
   }
+}
+
+/// Files of this version must stay readable, so a change of their bytes is a new version.
+TEST(Attributes, HaveTheBytesOfTheGoldenFile) {
+  const SampleAttrs sample(60);
+  const std::string golden = "index/attributes/golden/v1.attrs";
+  if (std::getenv("HMANN_GOLDEN") != nullptr) WriteAll(golden, ReadAll(sample.path));
+  EXPECT_TRUE(ReadAll(sample.path) == ReadAll(golden));
 }
 
 TEST(Attributes, TellWhatTheyHold) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -274,9 +276,10 @@ class AttrsWriter {
   /// Writes the dictionary and begins the section that the parts follow.
   static absl::Status BeginField(WrittenField& field, SectionStream& sections) {
     if (field.field.type == AttributeType::kTag) {
-      std::vector<std::uint64_t> ends;
-      std::uint64_t end = 0;
-      for (const std::string& tag : field.strings) ends.push_back(end += tag.size());
+      std::vector<std::uint64_t> ends(field.strings.size());
+      std::transform_inclusive_scan(field.strings.begin(), field.strings.end(), ends.begin(),
+                                    std::plus<>(),
+                                    [](const std::string& tag) { return tag.size(); });
       HMANN_ASSIGN_OR_RETURN(field.record.sections[0], sections.Write(ends));
       HMANN_RETURN_IF_ERROR(sections.Begin());
       for (const std::string& tag : field.strings)
@@ -362,8 +365,9 @@ class AttrsWriter {
           some.emplace_back(value, id);
       });
       std::sort(some.begin(), some.end());
-      std::vector<std::uint32_t> ids;
-      for (const Entry& entry : some) ids.push_back(entry.second);
+      std::vector<std::uint32_t> ids(some.size());
+      std::transform(some.begin(), some.end(), ids.begin(),
+                     [](const Entry& entry) { return entry.second; });
       HMANN_RETURN_IF_ERROR(sections.Append(ids));
       low = high;
     }
