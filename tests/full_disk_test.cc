@@ -54,7 +54,7 @@ TEST(FullDisk, BuildFailsAndTheOldIndexSurvives) {
 TEST(FullDisk, ABoundedBuildRefusesOrGoesOnWhenThereIsRoom) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting a tmpfs needs root";
   const TestFolder folder("small_disk"), disk_folder("small_work");
-  const SmallDisk disk(disk_folder.path().string(), "size=1m");
+  const SmallDisk disk(disk_folder.path().string(), "size=700k");
   if (!disk.mounted) GTEST_SKIP() << "no tmpfs here: " << std::strerror(errno);
   const auto build = [&](const std::string& out, std::vector<std::string> more) {
     more.insert(more.begin(), {HmannProgram(), "build", "--base", "datasets/sample/base.u8bin",
@@ -72,7 +72,7 @@ TEST(FullDisk, ABoundedBuildRefusesOrGoesOnWhenThereIsRoom) {
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("the work folder takes"), HasSubstr("are free there")));
   // Enough for the known part, and too little for the rest.
-  ASSERT_TRUE(disk.Resize("size=1600k"));
+  ASSERT_TRUE(disk.Resize("size=900k"));
   ran = build("a.hmann", bounded);
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("No space left"), HasSubstr("/work/")));

@@ -108,7 +108,7 @@ absl::Status AttrsFile::CheckShape(const AttrsField& field) const {
     return Damaged(absl::StrCat(field.info.field.name, ": ", what));
   };
   if (rows > n_) return damaged("more rows than vectors");
-  if (values > size) return damaged("more tags than bytes");
+  if (values > (IsTag(type) ? size : 0)) return damaged("more tags than there can be");
   const std::array<AttrsSection, 4>& sections = field.record.sections;
   for (const AttrsSection& section : sections) {
     if (section.offset % kAttrsAlignment != 0 || section.offset > size ||
