@@ -1,318 +1,332 @@
 #include "hmann/filter.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "index/attributes/filter_lexer.h"
-#include "index/attributes/filter_text.h"
+#include "index/attributes/words.h"
 #include "index/base/errors.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
 namespace hmann {
 namespace {
 
+using Kind = FilterNode::Kind;
+
 /// Strings of arguments, each counted as often as the filter names it. Without a limit, a
 /// short filter that names a long string many times would fill the memory.
 constexpr std::size_t kMostArgumentBytes = 16_MiB;
 
-void AddFilterChild(FilterNode child, FilterNode* parent) {
-  if (child.kind != parent->kind) {
-    parent->children.push_back(std::move(child));
-    return;
-  }
-  std::move(child.children.begin(), child.children.end(), std::back_inserter(parent->children));
+/// The shortest text that is read as this double, and as no integer.
+std::string FilterDoubleText(double value) {
+  char buffer[32];
+  const std::string shortest(buffer, std::to_chars(buffer, std::end(buffer), value).ptr);
+  // 1e+05 becomes 1e5, and 1e-05 becomes 1e-5.
+  std::string text = absl::StrReplaceAll(shortest, {{"e+0", "e"}, {"e+", "e"}, {"e-0", "e-"}});
+  return text.find_first_of(".e") == text.npos ? text + ".0" : text;
 }
 
-FilterNode NegatedFilter(FilterNode child, std::uint32_t column) {
-  if (child.kind == FilterNode::Kind::kNot) {
-    FilterNode inner = std::move(child.children[0]);
-    return inner;
-  }
-  FilterNode node;
-  node.kind = FilterNode::Kind::kNot;
-  node.column = column;
-  node.children.push_back(std::move(child));
-  return node;
+/// As in JSON, but for two escapes that filters do not have.
+std::string FilterStringText(const std::string& value) {
+  return absl::StrReplaceAll(JsonText(nlohmann::json(value)),
+                             {{R"(\\)", R"(\\)"}, {R"(\b)", R"(\u0008)"}, {R"(\f)", R"(\u000c)"}});
 }
 
-/// Orders values by their texts and keeps one of each.
-void SortFilterValues(std::vector<FilterValue>* values) {
-  std::vector<std::pair<std::string, FilterValue>> by_text;
-  by_text.reserve(values->size());
-  for (FilterValue& value : *values) {
-    std::string text = FilterValueText(value);
-    by_text.emplace_back(std::move(text), std::move(value));
-  }
-  std::sort(by_text.begin(), by_text.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  values->clear();
-  for (auto it = by_text.begin(); it != by_text.end(); ++it) {
-    if (it == by_text.begin() || it->first != std::prev(it)->first)
-      values->push_back(std::move(it->second));
-  }
+std::string FilterFieldText(const std::string& name) {
+  const auto token = FilterLexer(name).Next();
+  if (token.ok() && token->name == name) return name;
+  return absl::StrCat("`", absl::StrReplaceAll(name, {{"`", "``"}}), "`");
 }
 
-/// "$a, $b and 3 others".
-std::string ShowArguments(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostShown = 8;
-  const std::size_t shown = std::min(names.size(), kMostShown);
-  const std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
-  return shown < names.size() ? absl::StrCat(text, " and ", names.size() - shown, " others") : text;
+/// A literal that the lexer reads as the same value. A double is finite and not -0.0; a
+/// string is UTF-8.
+std::string FilterValueText(const FilterValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return absl::StrCat(*integer);
+  if (const auto* number = std::get_if<double>(&value)) return FilterDoubleText(*number);
+  if (const auto* yes = std::get_if<bool>(&value)) return *yes ? "true" : "false";
+  return FilterStringText(std::get<std::string>(value));
 }
 
+std::string FilterValuesText(const std::vector<FilterValue>& values) {
+  std::string text;
+  for (const FilterValue& value : values)
+    absl::StrAppend(&text, text.empty() ? "" : ", ", FilterValueText(value));
+  return text;
+}
+
+/// Appends a node that stands in `outer`, in parentheses if it binds less. The `not`
+/// around `in` and `is null` stands within them.
+void AppendFilterNode(const FilterNode& node, Kind outer, std::string* text) {
+  constexpr const char* kOps[] = {"=", "!=", "<", "<=", ">", ">="};
+  const bool negated = outer == Kind::kNot;
+  const bool group =
+      node.kind == Kind::kOr ? outer != Kind::kOr : node.kind == Kind::kAnd && negated;
+  const std::string field = FilterFieldText(node.field), values = FilterValuesText(node.values);
+  if (negated && node.kind != Kind::kIn && node.kind != Kind::kNull) *text += "not ";
+  if (group) *text += '(';
+  switch (node.kind) {
+    case Kind::kAnd:
+    case Kind::kOr:
+    case Kind::kNot:
+      for (const FilterNode& child : node.children) {
+        if (&child != &node.children[0]) *text += node.kind == Kind::kAnd ? " and " : " or ";
+        AppendFilterNode(child, node.kind, text);
+      }
+      break;
+    case Kind::kCompare:
+      absl::StrAppend(text, field, " ", kOps[static_cast<std::size_t>(node.op)], " ", values);
+      break;
+    case Kind::kIn:
+      absl::StrAppend(text, field, negated ? " not in (" : " in (", values, ")");
+      break;
+    case Kind::kHas:
+      absl::StrAppend(text, "has(", field, ", ", values, ")");
+      break;
+    case Kind::kNull:
+      absl::StrAppend(text, field, negated ? " is not null" : " is null");
+      break;
+  }
+  if (group) *text += ')';
+}
+
+/// Reads a filter, with one function for each of its parts. After the first error the
+/// only token is the end, which ends them all, and what they return means nothing.
 class FilterParser {
  public:
   FilterParser(std::string_view text, const FilterArguments& arguments)
       : lexer_(text), arguments_(arguments) {}
 
   absl::StatusOr<FilterNode> Run() {
-    HMANN_RETURN_IF_ERROR(Advance());
-    HMANN_ASSIGN_OR_RETURN(FilterNode root, ReadAll(Kind::kOr));
-    if (!Is(Token::kEnd)) return Unexpected(AfterCondition("the end"));
-    HMANN_RETURN_IF_ERROR(CheckAllUsed());
+    Advance();
+    FilterNode root = ReadAll(Kind::kOr);
+    if (!Is(Token::kEnd)) Unexpected("'and', 'or' or the end");
+    HMANN_RETURN_IF_ERROR(error_);
+    for (const auto& [name, values] : arguments_) {
+      if (used_.contains(name)) continue;
+      return InvalidArgument("filter: expected only arguments that it names, found also ",
+                             FilterExcerpt("$" + name));
+    }
     return root;
   }
 
  private:
-  using Kind = FilterNode::Kind;
   using Token = FilterToken::Kind;
 
   bool Is(Token kind) const { return token_.kind == kind; }
 
-  absl::Status Advance() {
-    last_ = token_.kind;
-    HMANN_ASSIGN_OR_RETURN(token_, lexer_.Next());
-    return absl::OkStatus();
+  void Advance() {
+    if (!error_.ok()) return;
+    absl::StatusOr<FilterToken> next = lexer_.Next();
+    if (next.ok())
+      token_ = *std::move(next);
+    else
+      Fail(next.status());
+  }
+  bool Accept(Token kind) {
+    const bool found = Is(kind);
+    if (found) Advance();
+    return found;
+  }
+  void Expect(Token kind, const char* expected) {
+    if (!Accept(kind)) Unexpected(expected);
   }
 
-  std::string Shown() const { return Is(Token::kEnd) ? "the end" : FilterExcerpt(token_.text); }
-
-  absl::Status Unexpected(const std::string& expected) const {
-    return FilterError(token_.column, "expected ", expected, ", found ", Shown());
+  void Fail(absl::Status error) {
+    error_.Update(std::move(error));
+    token_.kind = Token::kEnd;
   }
-
-  /// What may follow a condition; an operator only a field.
-  std::string AfterCondition(const char* end) const {
-    return absl::StrCat(last_ == Token::kField ? "an operator, " : "", "'and', 'or' or ", end);
+  template <typename... Parts>
+  void FailHere(const Parts&... parts) {
+    Fail(FilterError(token_.column, "expected ", parts...));
   }
-
-  absl::Status Expect(Token kind, const char* expected) {
-    return Is(kind) ? Advance() : Unexpected(expected);
-  }
+  void Unexpected(const char* expected) { FailHere(expected, ", found ", Shown()); }
+  std::string Shown() const { return FilterExcerpt(token_.text); }
 
   /// Counts a parenthesis or `not`, since each is a level of recursion. Undone where it
   /// ends.
-  absl::Status Descend() {
+  void Descend() {
     if (++levels_ > Filter::kMostLevels) {
-      return FilterError(token_.column, "expected at most ", Filter::kMostLevels,
-                         " levels of parentheses and 'not', found ", levels_);
+      FailHere("at most ", Filter::kMostLevels, " levels of parentheses and 'not', found ",
+               levels_);
     }
-    return Advance();
+    Advance();
   }
 
-  /// Conditions separated by `or` or `and`. One alone is itself.
-  absl::StatusOr<FilterNode> ReadAll(Kind kind) {
-    const Token word = kind == Kind::kOr ? Token::kOr : Token::kAnd;
+  FilterNode Begin(Kind kind) const {
     FilterNode node;
     node.kind = kind;
     node.column = token_.column;
-    HMANN_ASSIGN_OR_RETURN(FilterNode first, ReadPart(kind));
-    if (!Is(word)) return first;
-    AddFilterChild(std::move(first), &node);
-    while (Is(word)) {
-      HMANN_RETURN_IF_ERROR(Advance());
-      HMANN_ASSIGN_OR_RETURN(FilterNode next, ReadPart(kind));
-      AddFilterChild(std::move(next), &node);
+    return node;
+  }
+  static FilterNode Negated(FilterNode node, FilterNode child) {
+    if (child.kind != Kind::kNot)
+      node.children.push_back(std::move(child));
+    else
+      node = FilterNode(std::move(child.children[0]));
+    return node;
+  }
+
+  /// Conditions separated by `or` or `and`. One alone is itself.
+  FilterNode ReadAll(Kind kind) {
+    FilterNode node = Begin(kind);
+    std::vector<FilterNode> parts;
+    do {
+      parts.push_back(kind == Kind::kOr ? ReadAll(Kind::kAnd) : ReadNot());
+    } while (Accept(kind == Kind::kOr ? Token::kOr : Token::kAnd));
+    if (parts.size() == 1) return std::move(parts[0]);
+    for (FilterNode& part : parts) {
+      if (part.kind == kind)
+        std::move(part.children.begin(), part.children.end(), std::back_inserter(node.children));
+      else
+        node.children.push_back(std::move(part));
     }
     return node;
   }
-  absl::StatusOr<FilterNode> ReadPart(Kind whole) {
-    return whole == Kind::kOr ? ReadAll(Kind::kAnd) : ReadNot();
-  }
 
-  absl::StatusOr<FilterNode> ReadNot() {
+  FilterNode ReadNot() {
     if (!Is(Token::kNot)) return ReadCondition();
-    const std::uint32_t column = token_.column;
-    HMANN_RETURN_IF_ERROR(Descend());
-    HMANN_ASSIGN_OR_RETURN(FilterNode child, ReadNot());
+    FilterNode node = Begin(Kind::kNot);
+    Descend();
+    FilterNode child = ReadNot();
     --levels_;
-    return NegatedFilter(std::move(child), column);
+    return Negated(std::move(node), std::move(child));
   }
 
-  absl::StatusOr<FilterNode> ReadCondition() {
+  FilterNode ReadCondition() {
+    FilterNode node;
     if (Is(Token::kField)) return ReadField();
     if (Is(Token::kHas)) return ReadHas();
-    if (!Is(Token::kOpen)) return Unexpected("a condition");
-    HMANN_RETURN_IF_ERROR(Descend());
-    HMANN_ASSIGN_OR_RETURN(FilterNode inner, ReadAll(Kind::kOr));
-    if (!Is(Token::kClose)) return Unexpected(AfterCondition("')'"));
-    --levels_;
-    HMANN_RETURN_IF_ERROR(Advance());
-    return inner;
+    if (Is(Token::kOpen)) {
+      Descend();
+      node = ReadAll(Kind::kOr);
+      Expect(Token::kClose, "'and', 'or' or ')'");
+      --levels_;
+    } else {
+      Unexpected("a condition");
+    }
+    return node;
   }
 
   /// A condition that begins with a field.
-  absl::StatusOr<FilterNode> ReadField() {
-    FilterNode node;
+  FilterNode ReadField() {
+    FilterNode node = Begin(Kind::kCompare), around = Begin(Kind::kNot);
     node.field = std::move(token_.name);
-    node.column = token_.column;
-    HMANN_RETURN_IF_ERROR(Advance());
+    Advance();
     bool negated = false;
     if (Is(Token::kCompare)) {
-      node.kind = Kind::kCompare;
       node.op = token_.op;
-      HMANN_RETURN_IF_ERROR(Advance());
-      HMANN_RETURN_IF_ERROR(ReadValue(&node.values));
-    } else if (Is(Token::kIs)) {
+      Advance();
+      ReadValue(false, &node.values);
+    } else if (Accept(Token::kIs)) {
       node.kind = Kind::kNull;
-      HMANN_RETURN_IF_ERROR(Advance());
-      negated = Is(Token::kNot);
-      if (negated) HMANN_RETURN_IF_ERROR(Advance());
-      HMANN_RETURN_IF_ERROR(Expect(Token::kNull, negated ? "'null'" : "'null' or 'not null'"));
+      negated = Accept(Token::kNot);
+      Expect(Token::kNull, negated ? "'null'" : "'null' or 'not null'");
     } else if (Is(Token::kNot) || Is(Token::kIn)) {
       node.kind = Kind::kIn;
-      negated = Is(Token::kNot);
-      if (negated) HMANN_RETURN_IF_ERROR(Advance());
-      HMANN_RETURN_IF_ERROR(Expect(Token::kIn, "'in'"));
-      HMANN_RETURN_IF_ERROR(ReadList(&node.values));
+      negated = Accept(Token::kNot);
+      Expect(Token::kIn, "'in'");
+      if (Is(Token::kArgument)) {
+        ReadValue(true, &node.values);
+        EndList(&node);
+      } else {
+        Expect(Token::kOpen, "'(' or an argument such as $name");
+        ReadList(&node);
+      }
     } else {
-      node.kind = Kind::kCompare;
       node.values.emplace_back(true);
+      const bool ends = Is(Token::kAnd) || Is(Token::kOr) || Is(Token::kClose) || Is(Token::kEnd);
+      if (!ends) Unexpected("an operator, 'and' or 'or'");
     }
-    const std::uint32_t column = node.column;
-    return negated ? NegatedFilter(std::move(node), column) : std::move(node);
+    return negated ? Negated(std::move(around), std::move(node)) : std::move(node);
   }
 
-  absl::StatusOr<FilterNode> ReadHas() {
-    FilterNode node;
-    node.kind = Kind::kHas;
-    node.column = token_.column;
-    HMANN_RETURN_IF_ERROR(Advance());
-    HMANN_RETURN_IF_ERROR(Expect(Token::kOpen, "'('"));
-    node.field = std::move(token_.name);
-    HMANN_RETURN_IF_ERROR(Expect(Token::kField, "a field"));
-    HMANN_RETURN_IF_ERROR(Expect(Token::kComma, "','"));
-    const auto next = FilterLexer(lexer_).Next();
-    if (Is(Token::kArgument) && next.ok() && next->kind == Token::kClose) {
-      HMANN_RETURN_IF_ERROR(ReadArgument(&node.values));
-      HMANN_RETURN_IF_ERROR(Advance());
-      SortFilterValues(&node.values);
-    } else {
-      HMANN_RETURN_IF_ERROR(ReadValues(&node.values));
-    }
+  FilterNode ReadHas() {
+    FilterNode node = Begin(Kind::kHas);
+    Advance();
+    Expect(Token::kOpen, "'('");
+    node.field = token_.name;
+    Expect(Token::kField, "a field");
+    Expect(Token::kComma, "','");
+    ReadList(&node);
     return node;
   }
 
-  /// What follows `in`.
-  absl::Status ReadList(std::vector<FilterValue>* values) {
-    if (Is(Token::kArgument)) {
-      HMANN_RETURN_IF_ERROR(ReadArgument(values));
-      SortFilterValues(values);
-      return absl::OkStatus();
-    }
-    HMANN_RETURN_IF_ERROR(Expect(Token::kOpen, "'(' or an argument such as $name"));
-    return ReadValues(values);
-  }
-
   /// Values up to a closing parenthesis, and that.
-  absl::Status ReadValues(std::vector<FilterValue>* values) {
-    if (Is(Token::kClose)) return Unexpected("at least one value");
-    for (bool first = true; first || !Is(Token::kClose); first = false) {
-      if (!first) HMANN_RETURN_IF_ERROR(Expect(Token::kComma, "',' or ')'"));
-      HMANN_RETURN_IF_ERROR(CountValues(1));
-      HMANN_RETURN_IF_ERROR(ReadValue(values));
+  void ReadList(FilterNode* node) {
+    const auto next = FilterLexer(lexer_).Next();
+    const bool alone = node->kind == Kind::kHas && next.ok() && next->kind == Token::kClose;
+    do {
+      ReadValue(alone, &node->values);
+    } while (Accept(Token::kComma));
+    Expect(Token::kClose, "',' or ')'");
+    EndList(node);
+  }
+
+  /// Counts and sorts the values of a list and keeps one of each.
+  void EndList(FilterNode* node) {
+    values_ += node->values.size();
+    if (values_ > Filter::kMostValues) {
+      return Fail(FilterError(node->column, "expected at most ", Filter::kMostValues,
+                              " values in all lists, found ", values_));
     }
-    SortFilterValues(values);
-    return Advance();
+    std::map<std::string, FilterValue> by_text;
+    for (FilterValue& value : node->values)
+      by_text.try_emplace(FilterValueText(value), std::move(value));
+    node->values.clear();
+    for (auto& [text, value] : by_text) node->values.push_back(std::move(value));
   }
 
-  absl::Status CountValues(std::size_t more) {
-    values_ += more;
-    if (values_ <= Filter::kMostValues) return absl::OkStatus();
-    return FilterError(token_.column, "expected at most ", Filter::kMostValues,
-                       " values in all lists, found ", values_);
+  /// Reads a literal, or an argument with exactly one value, or any number if `many`.
+  void ReadValue(bool many, std::vector<FilterValue>* values) {
+    if (Is(Token::kArgument))
+      AddArgument(many, values);
+    else if (Is(Token::kValue))
+      values->push_back(std::move(token_.value));
+    else
+      Unexpected("a value");
+    Advance();
   }
 
-  /// One value: a literal, or an argument that has one.
-  absl::Status ReadValue(std::vector<FilterValue>* values) {
-    if (Is(Token::kArgument)) {
-      HMANN_ASSIGN_OR_RETURN(const auto* given, FindArgument());
-      if (given->size() != 1) {
-        return FilterError(token_.column, "expected exactly one value of ", Shown(), ", found ",
-                           given->size());
-      }
-      HMANN_RETURN_IF_ERROR(AddArgument(*given, values));
-      return Advance();
-    }
-    if (!Is(Token::kValue)) return Unexpected("a value");
-    values->push_back(std::move(token_.value));
-    return Advance();
-  }
-
-  /// All values of an argument.
-  absl::Status ReadArgument(std::vector<FilterValue>* values) {
-    HMANN_ASSIGN_OR_RETURN(const auto* given, FindArgument());
-    if (given->empty()) {
-      return FilterError(token_.column, "expected at least one value of ", Shown(), ", found none");
-    }
-    HMANN_RETURN_IF_ERROR(CountValues(given->size()));
-    HMANN_RETURN_IF_ERROR(AddArgument(*given, values));
-    return Advance();
-  }
-
-  absl::StatusOr<const std::vector<FilterValue>*> FindArgument() {
+  void AddArgument(bool many, std::vector<FilterValue>* values) {
     const auto found = arguments_.find(token_.name);
     if (found == arguments_.end())
-      return FilterError(token_.column, "no argument is given for ", Shown());
+      return Fail(FilterError(token_.column, "no argument is given for ", Shown()));
     used_.insert(found->first);
-    return &found->second;
-  }
-
-  absl::Status AddArgument(const std::vector<FilterValue>& given,
-                           std::vector<FilterValue>* values) {
-    for (const FilterValue& value : given) {
-      if (const auto* number = std::get_if<double>(&value)) {
-        if (!std::isfinite(*number)) return WrongArgument("finite numbers", absl::StrCat(*number));
-        values->emplace_back(*number == 0 ? 0.0 : *number);  // not -0.0
-        continue;
+    const std::size_t count = found->second.size();
+    if (many ? count == 0 : count != 1)
+      return FailHere(many ? "at least" : "exactly", " one value of ", Shown(), ", found ", count);
+    for (FilterValue value : found->second) {
+      if (double* number = std::get_if<double>(&value)) {
+        if (!std::isfinite(*number))
+          return FailHere("finite numbers in ", Shown(), ", found ", *number);
+        if (*number == 0) *number = 0.0;  // not -0.0
       }
       if (const auto* text = std::get_if<std::string>(&value)) {
         argument_bytes_ += text->size();
         if (argument_bytes_ > kMostArgumentBytes) {
-          return FilterError(token_.column, "expected at most ", kMostArgumentBytes,
-                             " bytes in strings of arguments, found ", argument_bytes_);
+          return FailHere("at most ", kMostArgumentBytes, " bytes in strings of arguments, found ",
+                          argument_bytes_);
         }
-        if (!IsUtf8(*text)) return WrongArgument("UTF-8", FilterExcerpt(*text));
+        if (Utf8Prefix(*text) < text->size())
+          return FailHere("UTF-8 in ", Shown(), ", found ", FilterExcerpt(*text));
       }
-      values->push_back(value);
+      values->push_back(std::move(value));
     }
-    return absl::OkStatus();
-  }
-
-  absl::Status WrongArgument(const char* expected, const std::string& found) const {
-    return FilterError(token_.column, "expected ", expected, " in ", Shown(), ", found ", found);
-  }
-
-  absl::Status CheckAllUsed() const {
-    std::vector<std::string> unused;
-    for (const auto& [name, values] : arguments_) {
-      if (!used_.contains(name)) unused.push_back(FilterExcerpt("$" + name));
-    }
-    if (unused.empty()) return absl::OkStatus();
-    return InvalidArgument("filter: expected only arguments that it names, found also ",
-                           ShowArguments(unused));
   }
 
   FilterLexer lexer_;
   const FilterArguments& arguments_;
+  absl::Status error_;
   FilterToken token_;
-  Token last_ = Token::kEnd;  ///< before `token_`
   int levels_ = 0;
   std::size_t values_ = 0;  ///< in lists
   std::size_t argument_bytes_ = 0;
@@ -329,9 +343,13 @@ bool FilterNode::operator==(const FilterNode& other) const {
 absl::StatusOr<Filter> Filter::Parse(std::string_view text, const FilterArguments& arguments) {
   if (text.size() > kMostBytes)
     return InvalidArgument("filter: expected at most ", kMostBytes, " bytes, found ", text.size());
+  if (const std::size_t valid = Utf8Prefix(text); valid < text.size()) {
+    return FilterError(valid + 1, "expected UTF-8, found the byte 0x",
+                       absl::Hex(static_cast<unsigned char>(text[valid]), absl::kZeroPad2));
+  }
   Filter filter;
   HMANN_ASSIGN_OR_RETURN(filter.root_, FilterParser(text, arguments).Run());
-  filter.text_ = FilterText(filter.root_);
+  AppendFilterNode(filter.root_, Kind::kOr, &filter.text_);
   return filter;
 }
 

@@ -2,196 +2,64 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <optional>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "index/attributes/words.h"
+#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
 namespace {
 
-using FilterTokenKind = FilterToken::Kind;
+using Token = FilterToken::Kind;
+using Op = FilterNode::Op;
 
-struct FilterKeyword {
-  std::string_view word;
-  FilterTokenKind kind;
+/// Keywords and signs. A sign stands before its beginnings.
+struct FixedToken {
+  std::string_view text;
+  Token kind;
+  Op op = Op::kEqual;  ///< of kCompare
   bool value = false;  ///< of kValue
 };
-constexpr FilterKeyword kFilterKeywords[] = {
-    {"and", FilterTokenKind::kAnd},
-    {"or", FilterTokenKind::kOr},
-    {"not", FilterTokenKind::kNot},
-    {"in", FilterTokenKind::kIn},
-    {"is", FilterTokenKind::kIs},
-    {"null", FilterTokenKind::kNull},
-    {"has", FilterTokenKind::kHas},
-    {"true", FilterTokenKind::kValue, true},
-    {"false", FilterTokenKind::kValue, false},
+constexpr FixedToken kFixedTokens[] = {
+    {"and", Token::kAnd},
+    {"or", Token::kOr},
+    {"not", Token::kNot},
+    {"in", Token::kIn},
+    {"is", Token::kIs},
+    {"null", Token::kNull},
+    {"has", Token::kHas},
+    {"true", Token::kValue, Op::kEqual, true},
+    {"false", Token::kValue, Op::kEqual, false},
+    {"(", Token::kOpen},
+    {")", Token::kClose},
+    {",", Token::kComma},
+    {"==", Token::kCompare, Op::kEqual},
+    {"=", Token::kCompare, Op::kEqual},
+    {"!=", Token::kCompare, Op::kNotEqual},
+    {"<>", Token::kCompare, Op::kNotEqual},
+    {"<=", Token::kCompare, Op::kLessEqual},
+    {"<", Token::kCompare, Op::kLess},
+    {">=", Token::kCompare, Op::kGreaterEqual},
+    {">", Token::kCompare, Op::kGreater},
 };
 
-struct FilterSign {
-  std::string_view sign;
-  FilterTokenKind kind;
-  FilterNode::Op op = FilterNode::Op::kEqual;  ///< of kCompare
-};
-/// A sign stands before its beginnings.
-constexpr FilterSign kFilterSigns[] = {
-    {"(", FilterTokenKind::kOpen},
-    {")", FilterTokenKind::kClose},
-    {",", FilterTokenKind::kComma},
-    {"==", FilterTokenKind::kCompare, FilterNode::Op::kEqual},
-    {"=", FilterTokenKind::kCompare, FilterNode::Op::kEqual},
-    {"!=", FilterTokenKind::kCompare, FilterNode::Op::kNotEqual},
-    {"<>", FilterTokenKind::kCompare, FilterNode::Op::kNotEqual},
-    {"<=", FilterTokenKind::kCompare, FilterNode::Op::kLessEqual},
-    {"<", FilterTokenKind::kCompare, FilterNode::Op::kLess},
-    {">=", FilterTokenKind::kCompare, FilterNode::Op::kGreaterEqual},
-    {">", FilterTokenKind::kCompare, FilterNode::Op::kGreater},
-};
-
+bool IsFilterDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 bool BeginsFilterName(char c) {
   return absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_';
 }
-bool IsFilterDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 bool ContinuesFilterName(char c) { return BeginsFilterName(c) || IsFilterDigit(c) || c == '.'; }
-bool IsFilterControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
-
-const FilterKeyword* FindFilterKeyword(std::string_view word) {
-  const auto same = [](char a, char b) {
-    return absl::ascii_tolower(static_cast<unsigned char>(a)) == b;
-  };
-  for (const FilterKeyword& keyword : kFilterKeywords) {
-    if (std::equal(word.begin(), word.end(), keyword.word.begin(), keyword.word.end(), same))
-      return &keyword;
-  }
-  return nullptr;
-}
-
-/// The character that `text` begins with, for a message.
-std::string ShowFilterCharacter(std::string_view text) {
-  if (text.empty()) return "the end";
-  const std::size_t bytes = Utf8CharacterBytes(text);
-  if (bytes > 0 && !IsFilterControl(text[0])) return FilterExcerpt(text.substr(0, bytes));
-  return absl::StrCat("the byte 0x",
-                      absl::Hex(static_cast<unsigned char>(text[0]), absl::kZeroPad2));
-}
-
-absl::Status CheckFieldBytes(std::size_t column, std::size_t bytes) {
-  if (bytes > 0 && bytes <= kMostFieldBytes) return absl::OkStatus();
-  return FilterError(column, "expected a field's name of 1 to ", kMostFieldBytes, " bytes, found ",
-                     bytes);
-}
-
-enum class FilterNumber : std::uint8_t { kNone, kInteger, kFloat };
-
-/// Which number `word` is: a sign or none, digits, a fraction or none, an exponent or
-/// none.
-FilterNumber KindOfNumber(std::string_view word) {
-  std::size_t at = 0;
-  const auto skip = [&](std::string_view any) {
-    const bool found = at < word.size() && any.find(word[at]) != std::string_view::npos;
-    at += found ? 1 : 0;
-    return found;
-  };
-  const auto digits = [&] {
-    const std::size_t begin = at;
-    while (at < word.size() && IsFilterDigit(word[at])) ++at;
-    return at > begin;
-  };
-  skip("+-");
-  if (!digits()) return FilterNumber::kNone;
-  const bool fraction = skip(".");
-  if (fraction && !digits()) return FilterNumber::kNone;
-  const bool exponent = skip("eE");
-  if (exponent) skip("+-");
-  if ((exponent && !digits()) || at < word.size()) return FilterNumber::kNone;
-  return fraction || exponent ? FilterNumber::kFloat : FilterNumber::kInteger;
-}
-
-/// The number of the escape \uXXXX that `text` begins with.
-std::optional<std::uint32_t> CodeUnit(std::string_view text) {
-  constexpr std::size_t kBytes = 6;
-  if (text.size() < kBytes || text[0] != '\\' || text[1] != 'u') return std::nullopt;
-  std::uint32_t unit = 0;
-  for (const char c : text.substr(2, 4)) {
-    if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return std::nullopt;
-    const int digit =
-        IsFilterDigit(c) ? c - '0' : absl::ascii_tolower(static_cast<unsigned char>(c)) - 'a' + 10;
-    unit = unit * 16 + static_cast<std::uint32_t>(digit);
-  }
-  return unit;
-}
-
-void AppendUtf8(std::uint32_t code, std::string* text) {
-  const auto add = [text](std::uint32_t byte) { text->push_back(static_cast<char>(byte)); };
-  if (code < 0x80) return add(code);
-  if (code < 0x800) {
-    add(0xC0 | code >> 6);
-  } else if (code < 0x10000) {
-    add(0xE0 | code >> 12);
-    add(0x80 | (code >> 6 & 0x3F));
-  } else {
-    add(0xF0 | code >> 18);
-    add(0x80 | (code >> 12 & 0x3F));
-    add(0x80 | (code >> 6 & 0x3F));
-  }
-  add(0x80 | (code & 0x3F));
-}
 
 }  // namespace
 
-std::size_t Utf8CharacterBytes(std::string_view text) {
-  const auto byte = [text](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first < 0xC2 || first > 0xF4) return 0;
-  const std::size_t bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Too long for what it encodes, half of a surrogate pair, or above U+10FFFF.
-  const bool wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
-                     (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90);
-  return wrong ? 0 : bytes;
-}
-
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t bytes = Utf8CharacterBytes(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
-  }
-  return true;
-}
-
 std::string FilterExcerpt(std::string_view text) {
-  constexpr std::size_t kMost = 40;
-  constexpr std::string_view kMore = "...";
-  const bool all = text.size() <= kMost;
-  const std::size_t most = all ? kMost : kMost - kMore.size();
-  std::string shown = "'";
-  while (!text.empty()) {
-    const std::size_t bytes = Utf8CharacterBytes(text), used = std::max<std::size_t>(bytes, 1);
-    if (shown.size() - 1 + used > most) break;
-    if (bytes == 0 || IsFilterControl(text[0]))
-      shown += '?';
-    else
-      shown += text.substr(0, bytes);
-    text.remove_prefix(used);
-  }
-  if (!all) shown += kMore;
-  return shown + "'";
-}
-
-bool IsPlainFieldName(std::string_view name) {
-  return !name.empty() && BeginsFilterName(name[0]) &&
-         std::all_of(name.begin(), name.end(), ContinuesFilterName) &&
-         FindFilterKeyword(name) == nullptr;
+  if (text.empty()) return "the end";
+  const std::string shown = ShownBare(text);
+  return absl::StrCat("'", absl::StrReplaceAll(shown, {{R"(\\)", R"(\)"}, {R"(\")", "\""}}), "'");
 }
 
 absl::StatusOr<FilterToken> FilterLexer::Next() {
@@ -199,175 +67,129 @@ absl::StatusOr<FilterToken> FilterLexer::Next() {
   const std::size_t begin = at_;
   FilterToken token;
   token.column = static_cast<std::uint32_t>(begin + 1);
-  HMANN_RETURN_IF_ERROR(Read(&token));
+  if (begin < text_.size()) HMANN_RETURN_IF_ERROR(Read(&token));
+  if (token.kind == Token::kField) {
+    if (const absl::Status named = CheckFieldName(token.name); !named.ok())
+      return FilterError(token.column, named.message());
+  }
   token.text = text_.substr(begin, at_ - begin);
   return token;
 }
 
 absl::Status FilterLexer::Read(FilterToken* token) {
-  if (at_ == text_.size()) return absl::OkStatus();
   const char c = text_[at_];
-  if (BeginsFilterName(c)) return ReadWord(token);
   if (c == '"' || c == '\'') return ReadString(token);
   if (c == '`') return ReadQuotedName(token);
-  if (c == '$') return ReadArgument(token);
   if (IsFilterDigit(c) || c == '+' || c == '-' || c == '.') return ReadNumber(token);
-  return ReadSign(token);
-}
-
-std::size_t FilterLexer::NameBytes(std::size_t from) const {
-  const std::string_view rest = text_.substr(from);
-  return static_cast<std::size_t>(std::find_if_not(rest.begin(), rest.end(), ContinuesFilterName) -
-                                  rest.begin());
-}
-
-absl::Status FilterLexer::ReadWord(FilterToken* token) {
-  const std::string_view word = text_.substr(at_, NameBytes(at_));
-  at_ += word.size();
-  if (const FilterKeyword* keyword = FindFilterKeyword(word); keyword != nullptr) {
-    token->kind = keyword->kind;
-    token->value = keyword->value;
+  if (c == '$') ++at_;
+  const std::string_view name = TakeName();
+  for (const FixedToken& fixed : kFixedTokens) {
+    const std::string_view found = name.empty() ? Rest().substr(0, fixed.text.size()) : name;
+    if (c == '$' || !absl::EqualsIgnoreCase(AbslView(found), AbslView(fixed.text))) continue;
+    if (name.empty()) at_ += fixed.text.size();
+    token->kind = fixed.kind;
+    token->op = fixed.op;
+    token->value = fixed.value;
     return absl::OkStatus();
   }
-  token->kind = FilterTokenKind::kField;
-  token->name = word;
-  return CheckFieldBytes(token->column, word.size());
-}
-
-absl::Status FilterLexer::ReadQuotedName(FilterToken* token) {
-  token->kind = FilterTokenKind::kField;
-  for (++at_; at_ < text_.size(); ++at_) {
-    const std::size_t end = std::min(text_.find('`', at_), text_.size());
-    while (at_ < end) {
-      const std::size_t bytes = Utf8CharacterBytes(Rest());
-      if (bytes == 0)
-        return FilterError(at_ + 1, "expected UTF-8, found ", ShowFilterCharacter(Rest()));
-      token->name += text_.substr(at_, bytes);
-      at_ += bytes;
-    }
-    if (at_ == text_.size()) break;
-    ++at_;
-    if (!Rest().starts_with('`')) return CheckFieldBytes(token->column, token->name.size());
-    token->name += '`';
+  if (name.empty()) {
+    return FilterError(at_ + 1,
+                       c == '$' ? "expected a name after $, found "
+                                : "expected a name, a value or an operator, found ",
+                       FilterExcerpt(Rest()));
   }
-  return FilterError(token->column, "the name that begins here has no end");
-}
-
-absl::Status FilterLexer::ReadArgument(FilterToken* token) {
-  ++at_;
-  if (at_ == text_.size() || !BeginsFilterName(text_[at_]))
-    return FilterError(at_ + 1, "expected a name after $, found ", ShowFilterCharacter(Rest()));
-  token->kind = FilterTokenKind::kArgument;
-  token->name = text_.substr(at_, NameBytes(at_));
-  at_ += token->name.size();
+  token->kind = c == '$' ? Token::kArgument : Token::kField;
+  token->name = name;
   return absl::OkStatus();
 }
 
+std::string_view FilterLexer::TakeName() {
+  const std::size_t begin = at_;
+  if (at_ < text_.size() && !BeginsFilterName(text_[at_])) return {};
+  while (at_ < text_.size() && ContinuesFilterName(text_[at_])) ++at_;
+  return text_.substr(begin, at_ - begin);
+}
+
+absl::Status FilterLexer::ReadQuotedName(FilterToken* token) {
+  token->kind = Token::kField;
+  while (true) {
+    const std::size_t begin = ++at_;
+    at_ = text_.find('`', at_);
+    if (at_ == text_.npos)
+      return FilterError(token->column, "the name that begins here has no end");
+    token->name += text_.substr(begin, at_ - begin);
+    if (text_.substr(++at_, 1) != "`") return absl::OkStatus();
+    token->name += '`';
+  }
+}
+
 absl::Status FilterLexer::ReadNumber(FilterToken* token) {
-  std::size_t end = at_ + 1;
-  end += NameBytes(end);
-  const bool exponent = end > at_ + 1 && (text_[end - 1] == 'e' || text_[end - 1] == 'E');
-  if (exponent && end < text_.size() && (text_[end] == '+' || text_[end] == '-')) {
-    ++end;
-    end += NameBytes(end);
+  const std::size_t begin = at_;
+  const auto is_sign = [](char c) { return c == '+' || c == '-'; };
+  const auto is_exponent = [](char c) { return c == 'e' || c == 'E'; };
+  for (++at_; at_ < text_.size(); ++at_) {
+    const char c = text_[at_];
+    if (!ContinuesFilterName(c) && !(is_sign(c) && is_exponent(text_[at_ - 1]))) break;
   }
-  const std::string_view word = text_.substr(at_, end - at_);
-  const absl::string_view digits(word.data(), word.size());
-  at_ = end;
-  token->kind = FilterTokenKind::kValue;
-  const FilterNumber kind = KindOfNumber(word);
-  if (kind == FilterNumber::kNone)
-    return FilterError(token->column, "expected a number, found ", FilterExcerpt(word));
-  if (kind == FilterNumber::kInteger) {
-    using Limits = std::numeric_limits<std::int64_t>;
-    if (absl::SimpleAtoi(digits, &token->value.emplace<std::int64_t>())) return absl::OkStatus();
-    return FilterError(token->column, "expected an integer from ", Limits::min(), " to ",
-                       Limits::max(), ", found ", FilterExcerpt(word));
+  const std::string_view word = text_.substr(begin, at_ - begin);
+  const std::size_t first = is_sign(word[0]) ? 1 : 0, point = word.find('.');
+  const auto is_digit = [word](std::size_t i) { return i < word.size() && IsFilterDigit(word[i]); };
+  token->kind = Token::kValue;
+  if (word.find_first_not_of("0123456789", first) == word.npos) {
+    if (absl::SimpleAtoi(AbslView(word), &token->value.emplace<std::int64_t>()))
+      return absl::OkStatus();
+    return FilterError(token->column, "expected ", kInt64Words, ", found ", FilterExcerpt(word));
   }
+  // absl also takes 0x1F, inf, .5 and 5. for numbers.
+  const bool usual = word.find_first_not_of("0123456789.eE+-") == word.npos && is_digit(first) &&
+                     (point == word.npos || (is_digit(point - 1) && is_digit(point + 1)));
   double number = 0;
-  if (!absl::SimpleAtod(digits, &number) || !std::isfinite(number))
+  if (!usual || !absl::SimpleAtod(AbslView(word), &number) || !std::isfinite(number))
     return FilterError(token->column, "expected a finite number, found ", FilterExcerpt(word));
   token->value = number == 0 ? 0.0 : number;  // not -0.0
   return absl::OkStatus();
 }
 
 absl::Status FilterLexer::ReadString(FilterToken* token) {
-  const char quote = text_[at_];
-  token->kind = FilterTokenKind::kValue;
+  constexpr std::string_view kEscapes = "\"'\\ntr", kMeant = "\"'\\\n\t\r";
+  const char quote = text_[at_++];
+  token->kind = Token::kValue;
   std::string& value = token->value.emplace<std::string>();
-  for (++at_; at_ < text_.size() && text_[at_] != quote;)
-    HMANN_RETURN_IF_ERROR(ReadCharacter(&value));
+  while (at_ < text_.size() && text_[at_] != quote) {
+    const char c = text_[at_];
+    if (c != '\\' && static_cast<unsigned char>(c) >= 0x20) {
+      value += c;
+      ++at_;
+    } else if (Rest().starts_with("\\u")) {
+      HMANN_RETURN_IF_ERROR(ReadCodePoint(&value));
+    } else {
+      const std::size_t escape = Rest().size() < 2 ? kEscapes.npos : kEscapes.find(Rest()[1]);
+      if (c != '\\' || escape == kEscapes.npos) {
+        return FilterError(at_ + 1, R"(expected text or one of \" \' \\ \n \t \r \uXXXX, found )",
+                           FilterExcerpt(Rest()));
+      }
+      value += kMeant[escape];
+      at_ += 2;
+    }
+  }
   if (at_ == text_.size())
     return FilterError(token->column, "the string that begins here has no end");
   ++at_;
   return absl::OkStatus();
 }
 
-absl::Status FilterLexer::ReadCharacter(std::string* text) {
-  if (text_[at_] == '\\') return ReadEscape(text);
-  if (static_cast<unsigned char>(text_[at_]) < 0x20) {
-    return FilterError(at_ + 1, "expected a control character as \\n, \\t, \\r or \\uXXXX, found ",
-                       ShowFilterCharacter(Rest()));
-  }
-  const std::size_t bytes = Utf8CharacterBytes(Rest());
-  if (bytes == 0)
-    return FilterError(at_ + 1, "expected UTF-8, found ", ShowFilterCharacter(Rest()));
-  *text += text_.substr(at_, bytes);
-  at_ += bytes;
-  return absl::OkStatus();
-}
-
-absl::Status FilterLexer::ReadEscape(std::string* text) {
-  constexpr std::string_view kEscapes = "\"'\\ntr", kMeant = "\"'\\\n\t\r";
-  if (at_ + 1 == text_.size()) {  // the string has no end
-    ++at_;
-    return absl::OkStatus();
-  }
-  if (text_[at_ + 1] == 'u') return ReadCodePoint(text);
-  const std::size_t escape = kEscapes.find(text_[at_ + 1]);
-  if (escape == std::string_view::npos) {
-    return FilterError(at_ + 1, R"(expected \", \', \\, \n, \t, \r or \uXXXX, found \ and )",
-                       ShowFilterCharacter(text_.substr(at_ + 1)));
-  }
-  text->push_back(kMeant[escape]);
-  at_ += 2;
-  return absl::OkStatus();
-}
-
+/// Reads \uXXXX, or two of them that are the halves of a character in UTF-16.
 absl::Status FilterLexer::ReadCodePoint(std::string* text) {
-  constexpr std::size_t kBytes = 6;
-  constexpr std::uint32_t kHigh = 0xD800, kLow = 0xDC00, kEnd = 0xE000;
-  const std::string_view written = Rest().substr(0, kBytes);
-  const std::optional<std::uint32_t> unit = CodeUnit(written);
-  if (!unit.has_value()) {
-    return FilterError(at_ + 1, "expected \\u and four hexadecimal digits, found ",
-                       FilterExcerpt(written));
-  }
-  std::uint32_t code = *unit;
-  at_ += kBytes;
-  if (code >= kHigh && code < kEnd) {
-    const std::uint32_t low = CodeUnit(Rest()).value_or(0);
-    if (code >= kLow || low < kLow || low >= kEnd) {
-      return FilterError(at_ + 1 - kBytes, "expected a pair of surrogates, found only ",
-                         FilterExcerpt(written));
-    }
-    code = 0x10000 + ((code - kHigh) << 10) + (low - kLow);
-    at_ += kBytes;
-  }
-  AppendUtf8(code, text);
-  return absl::OkStatus();
-}
-
-absl::Status FilterLexer::ReadSign(FilterToken* token) {
-  for (const FilterSign& sign : kFilterSigns) {
-    if (!Rest().starts_with(sign.sign)) continue;
-    token->kind = sign.kind;
-    token->op = sign.op;
-    at_ += sign.sign.size();
+  for (const std::size_t bytes : {6, 12}) {
+    const auto json = nlohmann::json::parse(
+        absl::StrCat("\"", AbslView(Rest().substr(0, bytes)), "\""), nullptr, false);
+    if (!json.is_string()) continue;
+    *text += json.get<std::string>();
+    at_ += bytes;
     return absl::OkStatus();
   }
-  return FilterError(token->column, "expected a name, a value or an operator, found ",
-                     ShowFilterCharacter(Rest()));
+  return FilterError(at_ + 1, R"(expected \uXXXX, or a pair of surrogates, found )",
+                     FilterExcerpt(Rest().substr(0, 6)));
 }
 
 }  // namespace hmann

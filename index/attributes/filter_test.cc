@@ -136,6 +136,7 @@ TEST(Filter, ReadsStrings) {
       {R"(a = 'it\'s\"\\\n\t\r')", R"(a = "it's\"\\\n\t\r")"},
       {R"(a = "\u0041\u00e9\u20AC\ud83d\uDE00")", "a = \"A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
       {R"(a = "\u0000\u001f\u000a\u007f")", "a = \"\\u0000\\u001f\\n\x7f\""},
+      {R"(a = "\u0008\u000C\\b\\\u0008")", R"(a = "\u0008\u000c\\b\\\u0008")"},
       {"a = \"\xf4\x8f\xbf\xbf\"", "a = \"\xf4\x8f\xbf\xbf\""},
   });
 }
@@ -186,77 +187,78 @@ TEST(Filter, SaysWhichTokenIsWrong) {
       {"a = Inf", "column 5: expected a value, found 'Inf'"},
       {"a = null", "column 5: expected a value, found 'null'"},
       {"a = b", "column 5: expected a value, found 'b'"},
-      {"a b", "column 3: expected an operator, 'and', 'or' or the end, found 'b'"},
+      {"a b", "column 3: expected an operator, 'and' or 'or', found 'b'"},
       {"a = 1 'b'", "column 7: expected 'and', 'or' or the end, found ''b''"},
       {"a = 1)", "column 6: expected 'and', 'or' or the end, found ')'"},
-      {"(a", "column 3: expected an operator, 'and', 'or' or ')', found the end"},
+      {"(a", "column 3: expected 'and', 'or' or ')', found the end"},
       {"(a is null b", "column 12: expected 'and', 'or' or ')', found 'b'"},
       {"a not 5", "column 7: expected 'in', found '5'"},
       {"a is 5", "column 6: expected 'null' or 'not null', found '5'"},
       {"a is not 5", "column 10: expected 'null', found '5'"},
       {"a in 5", "column 6: expected '(' or an argument such as $name, found '5'"},
-      {"a in ()", "column 7: expected at least one value, found ')'"},
+      {"a in ()", "column 7: expected a value, found ')'"},
       {"a in (1,)", "column 9: expected a value, found ')'"},
       {"a in (1 2)", "column 9: expected ',' or ')', found '2'"},
       {"a in (1", "column 8: expected ',' or ')', found the end"},
       {"has a", "column 5: expected '(', found 'a'"},
       {"has(1, 2)", "column 5: expected a field, found '1'"},
       {"has(a)", "column 6: expected ',', found ')'"},
-      {"has(a,)", "column 7: expected at least one value, found ')'"},
+      {"has(a,)", "column 7: expected a value, found ')'"},
       {"has(a, 1", "column 9: expected ',' or ')', found the end"},
       {"a = 1 " + std::string(50, 'x'),
-       "column 7: expected 'and', 'or' or the end, found '" + std::string(37, 'x') + "...'"},
-      {"a = 1 '" + std::string(35, 'x') + "\xc3\xa9yyyyy'",
-       "column 7: expected 'and', 'or' or the end, found ''" + std::string(35, 'x') + "...'"},
-      {"a = 1 `\n`", "column 7: expected 'and', 'or' or the end, found '`?`'"},
+       "column 7: expected 'and', 'or' or the end, found '" + std::string(40, 'x') + "...'"},
+      {"a = 1 '" + std::string(38, 'x') + "\xc3\xa9yyyyy'",
+       "column 7: expected 'and', 'or' or the end, found ''" + std::string(38, 'x') + "...'"},
+      {"a = 1 `\n`", "column 7: expected 'and', 'or' or the end, found '`\\n`'"},
   });
 }
 
 TEST(Filter, SaysWhereTheTextIsWrong) {
-  const std::string an_escape = R"(expected \", \', \\, \n, \t, \r or \uXXXX, found \ and )";
-  const std::string a_control = "expected a control character as \\n, \\t, \\r or \\uXXXX, found ";
+  const std::string a_text = R"(expected text or one of \" \' \\ \n \t \r \uXXXX, found )";
   const std::string a_part = "expected a name, a value or an operator, found ";
-  const std::string an_integer =
-      "column 5: expected an integer from -9223372036854775808 to 9223372036854775807, found ";
+  const std::string a_unit = R"(column 6: expected \uXXXX, or a pair of surrogates, found )";
+  const std::string a_number = "column 5: expected a finite number, found ";
+  const std::string an_integer = "column 5: expected an integer of 64 bits, found ";
+  const std::string a_name = "expected a name of 1 to 256 bytes of UTF-8 for a field, found ";
   ExpectCanonical({
       {"a = 'b", "column 5: the string that begins here has no end"},
-      {"a = 'b\\", "column 5: the string that begins here has no end"},
+      {"a = 'b\\", "column 7: " + a_text + "'\\'"},
       {"a = 'b\\'", "column 5: the string that begins here has no end"},
       {"`a``", "column 1: the name that begins here has no end"},
       {"`", "column 1: the name that begins here has no end"},
-      {"``", "column 1: expected a field's name of 1 to 256 bytes, found 0"},
+      {"``", "column 1: " + a_name + "\"\" (0 bytes)"},
       {"a or " + std::string(257, 'a'),
-       "column 6: expected a field's name of 1 to 256 bytes, found 257"},
+       "column 6: " + a_name + "\"" + std::string(40, 'a') + "\"... (257 bytes)"},
       {"`" + std::string(300, ' ') + "`",
-       "column 1: expected a field's name of 1 to 256 bytes, found 300"},
+       "column 1: " + a_name + "\"" + std::string(40, ' ') + "\"... (300 bytes)"},
       {"`a\xff`", "column 3: expected UTF-8, found the byte 0xff"},
-      {"a = '\n'", "column 6: " + a_control + "the byte 0x0a"},
-      {std::string("a = '\0'", 7), "column 6: " + a_control + "the byte 0x00"},
-      {R"(a = 'b\q')", "column 7: " + an_escape + "'q'"},
-      {"a = 'b\\\xff'", "column 7: " + an_escape + "the byte 0xff"},
-      {R"(a = '\u12g4')", R"(column 6: expected \u and four hexadecimal digits, found '\u12g4')"},
-      {R"(a = '\u12)", R"(column 6: expected \u and four hexadecimal digits, found '\u12')"},
-      {R"(a = '\ud83d')", R"(column 6: expected a pair of surrogates, found only '\ud83d')"},
-      {R"(a = '\ud83d\u0041')", R"(column 6: expected a pair of surrogates, found only '\ud83d')"},
-      {R"(a = '\uDE00\ud83d')", R"(column 6: expected a pair of surrogates, found only '\uDE00')"},
-      {"a = 12abc", "column 5: expected a number, found '12abc'"},
-      {"a = 1.", "column 5: expected a number, found '1.'"},
-      {"a = .5", "column 5: expected a number, found '.5'"},
-      {"a = 1e", "column 5: expected a number, found '1e'"},
-      {"a = 1e-", "column 5: expected a number, found '1e-'"},
-      {"a = 1.2.3", "column 5: expected a number, found '1.2.3'"},
-      {"a = -inf", "column 5: expected a number, found '-inf'"},
-      {"a = - 5", "column 5: expected a number, found '-'"},
-      {"a = 0x1F", "column 5: expected a number, found '0x1F'"},
+      {"a = '\n'", "column 6: " + a_text + "'\\n''"},
+      {std::string("a = '\0'", 7), "column 6: " + a_text + "'\\u0000''"},
+      {R"(a = 'b\q')", "column 7: " + a_text + R"('\q'')"},
+      {"a = 'b\\\xff'", "column 8: expected UTF-8, found the byte 0xff"},
+      {R"(a = '\u12g4')", a_unit + R"('\u12g4')"},
+      {R"(a = '\u12)", a_unit + R"('\u12')"},
+      {R"(a = '\ud83d')", a_unit + R"('\ud83d')"},
+      {R"(a = '\ud83d\u0041')", a_unit + R"('\ud83d')"},
+      {R"(a = '\uDE00\ud83d')", a_unit + R"('\uDE00')"},
+      {"a = 12abc", a_number + "'12abc'"},
+      {"a = 1.", a_number + "'1.'"},
+      {"a = .5", a_number + "'.5'"},
+      {"a = 1e", a_number + "'1e'"},
+      {"a = 1e-", a_number + "'1e-'"},
+      {"a = 1.2.3", a_number + "'1.2.3'"},
+      {"a = -inf", a_number + "'-inf'"},
+      {"a = - 5", an_integer + "'-'"},
+      {"a = 0x1F", a_number + "'0x1F'"},
       {"a = 9223372036854775808", an_integer + "'9223372036854775808'"},
       {"a = -9223372036854775809", an_integer + "'-9223372036854775809'"},
-      {"a = 1e999", "column 5: expected a finite number, found '1e999'"},
-      {"a = -1e999", "column 5: expected a finite number, found '-1e999'"},
-      {"a & b", "column 3: " + a_part + "'&'"},
-      {"a ! b", "column 3: " + a_part + "'!'"},
-      {"\xc3\xa9 = 1", "column 1: " + a_part + "'\xc3\xa9'"},
-      {"\xc3", "column 1: " + a_part + "the byte 0xc3"},
-      {std::string("a\0", 2), "column 2: " + a_part + "the byte 0x00"},
+      {"a = 1e999", a_number + "'1e999'"},
+      {"a = -1e999", a_number + "'-1e999'"},
+      {"a & b", "column 3: " + a_part + "'& b'"},
+      {"a ! b", "column 3: " + a_part + "'! b'"},
+      {"\xc3\xa9 = 1", "column 1: " + a_part + "'\xc3\xa9 = 1'"},
+      {"\xc3", "column 1: expected UTF-8, found the byte 0xc3"},
+      {std::string("a\0", 2), "column 2: " + a_part + "'\\u0000'"},
   });
 }
 
@@ -267,7 +269,7 @@ TEST(Filter, StringsAreUtf8) {
     EXPECT_THAT(Canonical(absl::StrCat("a = '", wrong, "'")),
                 testing::StartsWith("column 6: expected UTF-8, found the byte 0x"));
     EXPECT_THAT(Canonical("a = $s", {{"s", {std::string(wrong)}}}),
-                testing::StartsWith("column 5: expected UTF-8 in '$s', found '?"));
+                testing::StartsWith("column 5: expected UTF-8 in '$s', found '\uFFFD"));
   }
   for (const char* right : {"\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
                             "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
@@ -297,17 +299,17 @@ TEST(Filter, RefusesWrongArguments) {
           {"a in (1, $x)", "column 10: no argument is given for '$x'"},
           {"has(a, $x)", "column 8: no argument is given for '$x'"},
           {"a = $", "column 6: expected a name after $, found the end"},
-          {"a = $ x", "column 6: expected a name after $, found ' '"},
+          {"a = $ x", "column 6: expected a name after $, found ' x'"},
           {"a = $1", "column 6: expected a name after $, found '1'"},
           {"a = $none", "column 5: expected exactly one value of '$none', found 0"},
-          {"a in $none", "column 6: expected at least one value of '$none', found none"},
-          {"has(a, $none)", "column 8: expected at least one value of '$none', found none"},
+          {"a in $none", "column 6: expected at least one value of '$none', found 0"},
+          {"has(a, $none)", "column 8: expected at least one value of '$none', found 0"},
           {"a > $two", "column 5: expected exactly one value of '$two', found 2"},
           {"a in ($two)", "column 7: expected exactly one value of '$two', found 2"},
           {"has(a, $two, 1)", "column 8: expected exactly one value of '$two', found 2"},
           {"has(a, 1, $two)", "column 11: expected exactly one value of '$two', found 2"},
           {"$two", "column 1: expected a condition, found '$two'"},
-          {"a", "expected only arguments that it names, found also '$none', '$two'"},
+          {"a", "expected only arguments that it names, found also '$none'"},
           {"a in $two", "expected only arguments that it names, found also '$none'"},
       },
       given);
@@ -315,13 +317,8 @@ TEST(Filter, RefusesWrongArguments) {
             "column 5: expected finite numbers in '$x', found nan");
   EXPECT_EQ(Canonical("a in $x", {{"x", {true, -infinite}}}),
             "column 6: expected finite numbers in '$x', found -inf");
-  FilterArguments many = {{"\xff", {true}}};
-  for (int i = 0; i < 9; ++i) many[absl::StrCat("a", i)] = {true};
-  EXPECT_EQ(Canonical("a", many),
-            "expected only arguments that it names, found also '$a0', '$a1', '$a2', '$a3', '$a4', "
-            "'$a5', '$a6', '$a7' and 2 others");
   EXPECT_EQ(Canonical("a", {{"\xff", {true}}}),
-            "expected only arguments that it names, found also '$?'");
+            "expected only arguments that it names, found also '$\uFFFD'");
 }
 
 std::string Repeated(const std::string& text, std::size_t times) {
@@ -366,18 +363,18 @@ TEST(Filter, LimitsValues) {
   EXPECT_EQ(Canonical(most + " or b = 1 or c"), "a in (1) or b = 1 or c = true");
   const std::string found = "expected at most 65536 values in all lists, found ";
   EXPECT_EQ(Canonical(most + " or has(b, 1)"),
-            absl::StrCat("column ", most.size() + 12, ": ", found, 65537));
+            absl::StrCat("column ", most.size() + 5, ": ", found, 65537));
   EXPECT_EQ(Canonical("a in (" + Repeated("1,", Filter::kMostValues) + "1)"),
-            absl::StrCat("column ", 7 + 2 * Filter::kMostValues, ": ", found, 65537));
+            "column 1: " + found + "65537");
   std::vector<FilterValue> values;
   for (std::size_t i = 0; i < Filter::kMostValues; ++i)
     values.emplace_back(static_cast<std::int64_t>(i));
   const auto filter = Filter::Parse("has(a, $v)", {{"v", values}});
   ASSERT_TRUE(filter.ok()) << filter.status();
   EXPECT_EQ(filter->root().values.size(), Filter::kMostValues);
-  EXPECT_EQ(Canonical("b in $v and a in $v", {{"v", values}}), "column 18: " + found + "131072");
+  EXPECT_EQ(Canonical("b in $v and a in $v", {{"v", values}}), "column 13: " + found + "131072");
   values.emplace_back(0.5);
-  EXPECT_EQ(Canonical("a in $v", {{"v", values}}), "column 6: " + found + "65537");
+  EXPECT_EQ(Canonical("a in $v", {{"v", values}}), "column 1: " + found + "65537");
 }
 
 /// Random filters, and texts of them with needless blanks and parentheses.

@@ -19,6 +19,7 @@ namespace hmann {
 struct AttributeCell {
   std::uint32_t field = 0;  ///< of AttributeRows::fields
   FilterValue value;
+  auto operator<=>(const AttributeCell&) const = default;
 };
 
 /// A file of attributes: a row for each vector.

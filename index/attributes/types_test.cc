@@ -49,13 +49,14 @@ TEST(AttributeFields, WhatIsNoneIsRefused) {
        "year: expected one of the types tag, int-tag, int64, float64, time, bool, found \"int\""},
       {"year: int64", "found \" int64\""},
       {"year:int64,year:tag", "year: expected one type, found two"},
+      {"a:tag,label:tag", "label: expected no type, since it is the label of a row, found one"},
       {longest, "(257 bytes)"},
       {"\xff:tag", "bytes of UTF-8"},
       {"\xed\xa0\x80:tag", "bytes of UTF-8"},
       {"\xc0\xaf:tag", "bytes of UTF-8"},
       {"\xf4\x90\x80\x80:tag", "bytes of UTF-8"},
       {"\xe2\x82:tag", "bytes of UTF-8"},
-      {many, "expected at most 1000 fields, found more"},
+      {many, "expected at most 1000 fields, found 1001"},
   };
   for (const auto& [text, message] : cases) {
     const absl::Status status = ParseAttributeFields(text).status();
