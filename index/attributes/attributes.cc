@@ -109,8 +109,9 @@ class Evaluation {
 
   /// The vectors with a value for which not all of `set` hold.
   absl::StatusOr<IdSet> Others(const AttrsField& field, IdSet set) const {
-    HMANN_ASSIGN_OR_RETURN(IdSet present, BitmapOf(field, field.bitmaps() - 1));
     set.Not();
+    if (field.record.rows == file_.n()) return set;
+    HMANN_ASSIGN_OR_RETURN(IdSet present, BitmapOf(field, field.bitmaps() - 1));
     present.And(std::move(set));
     return present;
   }
@@ -229,12 +230,21 @@ class Evaluation {
   }
 
   absl::StatusOr<IdSet> OfSlices(const AttrsField& field, const Slices& slices) const {
-    std::vector<std::uint32_t> ids;
+    std::uint64_t count = 0;
+    for (const auto& [first, last] : slices) count += last - first;
+    std::vector<std::uint32_t> ids(count);
+    std::uint32_t* next = ids.data();
     for (const auto& [first, last] : slices) {
-      for (std::uint64_t place = first; place < last; ++place) {
-        ids.push_back(field.At<std::uint32_t>(1, place));
-        if (ids.back() >= file_.n()) return BadOrder(field, place);
-      }
+      if (first == last) continue;
+      std::memcpy(next, field.data[1].data() + first * sizeof(*next),
+                  (last - first) * sizeof(*next));
+      next += last - first;
+    }
+    const auto wrong =
+        std::find_if(ids.begin(), ids.end(), [this](std::uint32_t id) { return id >= file_.n(); });
+    if (wrong != ids.end()) {
+      return DataLoss(file_.path(), ": ", field.info.field.name, ": the order of values has id ",
+                      *wrong, ", which is no vector");
     }
     return IdSet::Of(file_.n(), std::move(ids));
   }
