@@ -22,7 +22,6 @@ namespace {
 
 struct QueryCallFlags {
   std::string server, index;
-  std::string filter;
   client::ConnectOptions connect{.own_connection = true};
   std::uint32_t batch = 1;
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);
@@ -45,7 +44,7 @@ absl::Status AskFor(const QueryCallFlags& flags, const VectorFile& queries, std:
                     std::uint64_t count, Connection* connection, std::vector<Neighbor>* answer) {
   const SearchParams& options = flags.query.search;
   const client::CallOptions call{
-      .deadline = flags.deadline, .counters = true, .filter = flags.filter};
+      .deadline = flags.deadline, .counters = true, .filter = flags.query.filter};
   connection->rows.resize(count * queries.row_bytes());
   for (std::uint64_t i = 0; i < count; ++i) {
     std::copy_n(queries.Row(first + i), queries.row_bytes(),
@@ -141,14 +140,11 @@ CommandAction SetupQuery(CLI::App& app) {
   app.add_option("--index", flags->index, "name of the index on the server")->required();
   AddConnectFlags(app, &flags->connect);
   AddQueryFlags(app, &flags->query);
-  CLI::Option* filter = app.add_option(
-      "--filter", flags->filter,
-      "find only vectors whose attributes satisfy this, as 'year >= 2020 and tag = \"cat\"'");
   app.add_option("--batch", flags->batch, "queries per request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str()
       ->excludes("--budget")
-      ->excludes(filter);
+      ->excludes("--filter");
   AddParsed(app, "--deadline", ParseDuration, &flags->deadline,
             "deadline of a request, and for the server to become ready (default 10s)");
   return [flags] { return Query(*flags); };

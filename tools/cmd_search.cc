@@ -20,7 +20,7 @@ struct SearchFlags {
   std::string index;
   OpenOptions open;
   QueryFlags query;
-  std::string filter, filter_tags;
+  std::string filter_tags;
   std::uint32_t in_flight = 1;
   bool cold = false;
 };
@@ -109,7 +109,7 @@ absl::Status Select(const Index& index, const SearchParams& search, const std::s
 /// Selects by --filter once for all queries, or by --filter-tags for each.
 absl::StatusOr<std::vector<Selection>> SelectAll(const Index& index, const SearchFlags& flags,
                                                  std::uint64_t queries, QueryRun* run) {
-  std::vector<std::string> filters = {flags.filter};
+  std::vector<std::string> filters = {flags.query.filter};
   if (!flags.filter_tags.empty()) {
     HMANN_ASSIGN_OR_RETURN(filters, ReadTagFilters(flags.filter_tags));
     if (filters.size() < queries) {
@@ -195,13 +195,10 @@ CommandAction SetupSearch(CLI::App& app) {
   app.add_option("INDEX", flags->index, "index file")->required();
   AddQueryFlags(app, &flags->query);
   AddOpenFlags(app, &flags->open);
-  CLI::Option* filter = app.add_option(
-      "--filter", flags->filter,
-      "find only vectors whose attributes satisfy this, as 'year >= 2020 and tag = \"cat\"'");
   CLI::Option* tags = app.add_option("--filter-tags", flags->filter_tags,
                                      ".spmat file: the tags that answers to each query must all "
                                      "have")
-                          ->excludes(filter);
+                          ->excludes("--filter");
   app.add_option("--in-flight", flags->in_flight,
                  "queries in flight per thread: 4 pays off in DRAM, 8 and more on nvme")
       ->check(CLI::Range(1u, kMostInFlight))

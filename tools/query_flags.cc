@@ -67,6 +67,9 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
       ->check(CLI::Range(std::int64_t{1}, kMostNeighbors))
       ->capture_default_str();
   AddParams(app, search);
+  app.add_option("--filter", flags->filter,
+                 "find only vectors whose attributes satisfy this, as 'year >= 2020 and tag = "
+                 "\"cat\"'");
   app.add_option("--threads", flags->threads, "concurrent queries")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

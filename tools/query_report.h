@@ -26,6 +26,7 @@ struct QueryFlags {
   std::string queries;      ///< vector file
   std::string groundtruth;  ///< optional
   std::string out;          ///< optional: .ibin, .gt or .jsonl
+  std::string filter;       ///< optional: on attributes
   SearchParams search;
   std::uint64_t rows = 0;  ///< first queries only; 0: all
   int threads = 1;         ///< concurrent queries

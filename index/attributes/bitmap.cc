@@ -136,7 +136,7 @@ std::vector<std::byte> BitmapBytes(roaring_bitmap_t& bitmap) {
 }
 
 IdSet IdSet::Of(std::uint64_t n, std::vector<std::uint32_t> ids) {
-  // Setting bits is cheaper than sorting, unless the words are many.
+  // Setting bits is cheaper than sorting, unless the words are many. A guess.
   constexpr std::uint64_t kSparse = 1024;
   if (ids.size() < n / kSparse) {
     std::sort(ids.begin(), ids.end());
@@ -161,24 +161,22 @@ void IdSet::MakeDense() {
   bitmap_ = nullptr;
 }
 
-void IdSet::And(IdSet other) {
-  if (!is_dense() && !other.is_dense()) {
-    roaring_bitmap_and_inplace(bitmap_.get(), other.bitmap_.get());
-    return;
-  }
+void IdSet::Combine(IdSet other, void (*compressed)(roaring_bitmap_t*, const roaring_bitmap_t*),
+                    std::uint64_t (*word)(std::uint64_t, std::uint64_t)) {
+  if (!is_dense() && !other.is_dense()) return compressed(bitmap_.get(), other.bitmap_.get());
   MakeDense();
   other.MakeDense();
-  for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
+  std::transform(words_.begin(), words_.end(), other.words_.begin(), words_.begin(), word);
+}
+
+void IdSet::And(IdSet other) {
+  Combine(std::move(other), roaring_bitmap_and_inplace,
+          [](std::uint64_t a, std::uint64_t b) { return a & b; });
 }
 
 void IdSet::Or(IdSet other) {
-  if (!is_dense() && !other.is_dense()) {
-    roaring_bitmap_or_inplace(bitmap_.get(), other.bitmap_.get());
-    return;
-  }
-  MakeDense();
-  other.MakeDense();
-  for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+  Combine(std::move(other), roaring_bitmap_or_inplace,
+          [](std::uint64_t a, std::uint64_t b) { return a | b; });
 }
 
 void IdSet::Not() {

@@ -46,6 +46,8 @@ class IdSet {
  private:
   bool is_dense() const { return bitmap_ == nullptr; }
   void MakeDense();
+  void Combine(IdSet other, void (*compressed)(roaring_bitmap_t*, const roaring_bitmap_t*),
+               std::uint64_t (*word)(std::uint64_t, std::uint64_t));
 
   std::uint64_t n_;
   Roaring bitmap_;                    ///< or else

@@ -93,7 +93,7 @@ void AddCsvCell(const CsvCell& cell, std::uint32_t field, std::optional<Attribut
     row->values.push_back(std::move(value));
   };
   FoundValue value = CsvValue(cell.text, type);
-  if (type.has_value() ? !HoldsTags(*type) : value.kind != FoundValue::kText)
+  if (type.has_value() ? !IsTag(*type) : value.kind != FoundValue::kText)
     return add(std::move(value));
   const std::size_t before = row->values.size();
   for (const absl::string_view tag : absl::StrSplit(cell.text, '|', absl::SkipEmpty()))

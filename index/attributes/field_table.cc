@@ -89,9 +89,9 @@ absl::StatusOr<std::uint32_t> FieldTable::Number(std::uint64_t line, std::string
   if (const auto found = numbers_.find(name); found != numbers_.end()) return found->second;
   if (const absl::Status named = CheckFieldName(name); !named.ok())
     return InvalidArgument(path_, ": ", unit_, " ", line, ": ", named.message());
-  if (fields_.size() == kMostFields) {
-    return Unexpected(line, AbslView(name), absl::StrCat("at most ", kMostFields, " fields"),
-                      "one more");
+  if (fields_.size() == AttrsHeader::kMostFields) {
+    return Unexpected(line, AbslView(name),
+                      absl::StrCat("at most ", AttrsHeader::kMostFields, " fields"), "one more");
   }
   for (const AttributeField& given : given_)
     if (given.name == name) type = given.type;
@@ -120,7 +120,7 @@ absl::Status FieldTable::Convert(FoundRow* row, std::vector<AttributeCell>* cell
     const std::optional<AttributeType> type = field.type;
     if (!type.has_value()) HMANN_RETURN_IF_ERROR(Learn(row->line, value));
     const bool holds_tags = type.has_value()
-                                ? HoldsTags(*type)
+                                ? IsTag(*type)
                                 : (field.seen & (FoundValue::kText | FoundValue::kList)) != 0;
     const bool is_mark = value.kind == FoundValue::kList || value.kind == FoundValue::kNoTags;
     if (holds_tags && is_mark) continue;

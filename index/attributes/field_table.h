@@ -13,22 +13,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "index/attributes/attrs_file.h"
 #include "index/attributes/rows.h"
 #include "index/attributes/words.h"
 #include "index/base/file.h"
 
 namespace hmann {
 
-inline constexpr std::size_t kMostFields = 1'000;
 inline constexpr std::size_t kMostTagBytes = 65'535;
 inline constexpr std::size_t kMostRowTags = 65'536;
 inline constexpr std::size_t kMostLineBytes = 1 << 20;  ///< without its end
 inline constexpr char kLabelKey[] = "label";
 inline constexpr char kLabelNumber[] = "a whole number from 0 to 2^64 - 1";
-
-inline bool HoldsTags(AttributeType type) {
-  return type == AttributeType::kTag || type == AttributeType::kIntTag;
-}
 
 /// Errors: INVALID_ARGUMENT unless types can be given for these fields; without the file.
 absl::Status CheckGivenFields(const std::vector<AttributeField>& fields);

@@ -58,8 +58,9 @@ absl::Status CheckGivenFields(const std::vector<AttributeField>& fields) {
     if (!names.insert(field.name).second)
       return InvalidArgument(ShownBare(field.name), ": expected one type, found two");
   }
-  if (fields.size() <= kMostFields) return absl::OkStatus();
-  return InvalidArgument("expected at most ", kMostFields, " fields, found ", fields.size());
+  if (fields.size() <= AttrsHeader::kMostFields) return absl::OkStatus();
+  return InvalidArgument("expected at most ", AttrsHeader::kMostFields, " fields, found ",
+                         fields.size());
 }
 
 absl::StatusOr<std::vector<AttributeField>> ParseAttributeFields(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "index/attributes/attrs_file.h"
 #include "index/base/errors.h"
 #include "index/base/json_reader.h"
 
@@ -45,11 +46,11 @@ std::string ShownBare(std::string_view text) {
 }
 
 absl::Status CheckFieldName(std::string_view name) {
-  constexpr std::size_t kMost = 256;
-  if (!name.empty() && name.size() <= kMost && Utf8Prefix(name) == name.size())
+  if (!name.empty() && name.size() <= kMostNameBytes && Utf8Prefix(name) == name.size())
     return absl::OkStatus();
-  return InvalidArgument("expected a name of 1 to ", kMost, " bytes of UTF-8 for a field, found ",
-                         ShownText(name), " (", name.size(), " bytes)");
+  return InvalidArgument("expected a name of 1 to ", kMostNameBytes,
+                         " bytes of UTF-8 for a field, found ", ShownText(name), " (", name.size(),
+                         " bytes)");
 }
 
 }  // namespace hmann
