@@ -36,6 +36,14 @@ class Beam {
   /// Candidates with a larger key cannot enter.
   DistanceKey bound() const { return size_ < width_ ? ~DistanceKey{0} : key(size_ - 1); }
 
+  /// The number of candidates with this key or a smaller one.
+  std::uint32_t Rank(DistanceKey key) const {
+    const std::uint64_t last = std::uint64_t{key} << 32 | ~std::uint32_t{0};
+    const auto end = entries_.begin() + size_;
+    return static_cast<std::uint32_t>(std::upper_bound(entries_.begin(), end, last) -
+                                      entries_.begin());
+  }
+
   /// Drops candidates with a larger key, for a caller that knows them to be useless, so
   /// that there is less to move.
   void DropBeyond(DistanceKey limit) {

@@ -125,7 +125,7 @@ class Resolution {
   /// 384 bytes in the cache of a Sapphire Rapids, a traversal's cost 3 to 5 times a
   /// scan's.
   std::uint64_t ScanInDistances() const {
-    constexpr std::uint64_t kMoreOfScan = 192, kMore = 512, kPlacesPerByte = 8;
+    constexpr std::uint64_t kMoreOfScan = 192, kMore = 512, kPlacesPerByte = 2;
     const std::uint64_t row = context_.row_bytes, places = std::max(params_.ef_l0, params_.ef_l1);
     const std::uint64_t scanned = context_.scanned > 0 ? context_.scanned : context_.n;
     return scanned * (row + kMoreOfScan) / (row + kMore + places / kPlacesPerByte);
@@ -144,12 +144,14 @@ class Resolution {
       params_.mode = SearchMode::kScan;
     } else if (in_dram && !options_.names_params() && params_.mode != SearchMode::kQuantized) {
       params_.most_distances = ScanInDistances();
+      const bool is_filtered = context_.scanned > 0;
       const auto found = context_.calibration == nullptr || context_.ef_scale.has_value()
                              ? std::nullopt
                              : context_.calibration->Find({.mode = params_.mode}, params_.k,
                                                           options_.recall.value_or(kDefaultRecall));
-      if (found.has_value() && found->distances >= static_cast<double>(params_.most_distances))
-        params_.mode = SearchMode::kScan;
+      // A walk that gives up pays twice, and one in two takes longer than expected.
+      const double most = static_cast<double>(params_.most_distances) * (is_filtered ? 0.5 : 1);
+      if (found.has_value() && found->distances >= most) params_.mode = SearchMode::kScan;
     }
     if (params_.mode == SearchMode::kScan) {
       params_.ef_l0 = static_cast<std::uint32_t>(
@@ -291,6 +293,26 @@ SearchParams SearchParams::Widened(std::uint64_t n) const {
   return wide;
 }
 
+namespace {
+
+/// Sets the epsilon of a search for k, 2 k, 4 k ... of all vectors, up to that of `wide`.
+absl::Status SetRankEpsilon(const SearchParams& options, const SearchParams& wide,
+                            const SearchContext& context, ResolvedParams& params) {
+  SearchParams of_rank = wide;
+  of_rank.k = options.k;
+  for (float& epsilon : params.rank_epsilon) {
+    if (of_rank.k >= wide.k) break;
+    HMANN_ASSIGN_OR_RETURN(const ResolvedParams resolved, of_rank.Resolve(context));
+    epsilon = resolved.epsilon.value_or(*params.epsilon);
+    ++params.rank_steps;
+    of_rank.k *= 2;
+  }
+  if (params.rank_steps < kRankSteps) params.rank_epsilon[params.rank_steps++] = *params.epsilon;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<ResolvedParams> SearchParams::Resolve(const SearchContext& context) const {
   HMANN_RETURN_IF_ERROR(Validate(context.n));
   if (matches != nullptr) {
@@ -304,6 +326,8 @@ absl::StatusOr<ResolvedParams> SearchParams::Resolve(const SearchContext& contex
     SearchContext of_matches = context;
     of_matches.scanned = std::max<std::uint64_t>(matches->size(), 1);
     HMANN_ASSIGN_OR_RETURN(ResolvedParams params, wide.Resolve(of_matches));
+    if (params.mode == SearchMode::kGraph && !epsilon.has_value() && params.epsilon.has_value())
+      HMANN_RETURN_IF_ERROR(SetRankEpsilon(*this, wide, of_matches, params));
     if (params.mode == SearchMode::kQuantized && params.nprobe == 0 && !nprobe.has_value()) {
       // Search from cells, as on a device: links of non-matching nodes are not followed.
       of_matches.block_tier = true;

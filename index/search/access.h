@@ -17,12 +17,7 @@ class PlainAccess {
  public:
   static constexpr bool kWatchesL1 = false;
   explicit PlainAccess(const PlacedIndex& index, OutstandingLines* = nullptr)
-      : index_(index),
-        row_bytes_(static_cast<std::uint32_t>(
-            PrefetchBytes(index.kernels) +
-            (index.records.regions[1].heads.stride % kCacheLineBytes == 0 ? 0
-                                                                          : kCacheLineBytes - 1))) {
-  }
+      : index_(index), row_bytes_(index.RowPrefetchBytes()) {}
 
   void Begin(Prefetch) {}
   /// Sets records[i] to the record of ids[i].
@@ -48,7 +43,7 @@ class PlainAccess {
 
  private:
   const PlacedIndex& index_;
-  std::uint32_t row_bytes_;  ///< with what lies before in the last line, if rows are unaligned
+  std::size_t row_bytes_;  ///< to prefetch
 };
 
 }  // namespace hmann

@@ -56,7 +56,7 @@ struct CandidatePool {
   }
 
   void UpdateLimit() {
-    limit = EpsilonLimit{params.epsilon, params.k}.Limit(index->kernels, results);
+    limit = EpsilonLimit(params.epsilon, params.k).Limit(index->kernels, results, results);
   }
 
   /// The first node at or after `id` that may be an answer; n: none.

@@ -45,7 +45,8 @@ class GraphTraversal {
   }
 
   bool Done() const { return step_ == Step::kDone; }
-  /// It ended because it has computed ResolvedParams::most_distances.
+  /// It ended because it has computed ResolvedParams::most_distances, or among nodes too
+  /// few of which match.
   bool GaveUp() const { return gave_up_; }
   /// Ids whose records the next Absorb needs, at most width * max_links; may be empty.
   std::span<const NodeId> Wanted() const { return {wanted_.data(), wanted_size_}; }
@@ -91,11 +92,11 @@ class GraphTraversal {
 
   void NextCandidates() {
     Beam& beam = scratch_->beam;
-    const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_);
+    const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_, beam);
     const auto goes_on = [&] {
       return beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit;
     };
-    gave_up_ = counters_->Scored() >= most_distances_ && goes_on();
+    gave_up_ = goes_on() ? counters_->Scored() >= most_distances_ : HasLostMatches();
     wanted_size_ = 0;
     while (wanted_size_ < width_ && !gave_up_ && goes_on())
       wanted_[wanted_size_++] = beam.PopNext();
@@ -111,6 +112,14 @@ class GraphTraversal {
       counters_->Read({&wanted_[i], 1});
     }
     total.hops += unread > 0 ? 1 : 0;
+  }
+
+  /// Whether matches were found only beyond the nodes that the beam could hold, so that
+  /// nearer ones are to be expected elsewhere.
+  bool HasLostMatches() const {
+    const Beam& beam = scratch_->beam;
+    return results_ != nullptr && results_->only != nullptr && beam.size() == beam.width() &&
+           nearest_->size() > 0 && nearest_->key(nearest_->size() - 1) > beam.bound();
   }
 
   /// The first `fresh` of the batch's ids are new. Those with rows in fast memory
@@ -159,7 +168,7 @@ class GraphTraversal {
     for (std::uint32_t i = 0; i < wanted_size_; ++i) batch.Add(wanted_[i], records[i]);
     batch.Score(index_->kernels, query_);
     if (results_ != nullptr) results_->Offer(batch);
-    const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_);
+    const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_, scratch_->beam);
     scratch_->beam.DropBeyond(limit);
     batch.Keep(std::min(limit, scratch_->beam.bound()));
     scratch_->beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);
@@ -187,8 +196,7 @@ class GraphL0Traversal : public GraphTraversal {
   static constexpr bool kLeavesBeam = true;
   void Open(const TraversalStart& start) {
     start.scratch.beam.Reopen(start.params.ef_l0);
-    OpenFound(start, start.results, {start.params.epsilon, start.params.k},
-              start.params.beam_width);
+    OpenFound(start, start.results, EpsilonLimit(start.params), start.params.beam_width);
   }
   template <typename Add>
   void ForResults(const Add&) const {}

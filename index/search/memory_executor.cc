@@ -181,7 +181,7 @@ absl::Status MemoryExecutor::RunWith(State<Access>& state, const QueryBatch& bat
 absl::Status MemoryExecutor::Run(const QueryBatch& batch) {
   const Prefetch prefetch = batch.params.prefetch;
   const bool is_plain = prefetch == Prefetch::kHop || (prefetch == Prefetch::kAhead && !index_.far);
-  return is_plain && IsPlain() ? RunWith(plain_, batch) : RunWith(layered_, batch);
+  return is_plain && index_.IsPlain() ? RunWith(plain_, batch) : RunWith(layered_, batch);
 }
 
 template <typename Access>
@@ -208,7 +208,7 @@ absl::Status MemoryExecutor::ReadWith(State<Access>& state, const RecordBatch& b
 }
 
 absl::Status MemoryExecutor::Read(const RecordBatch& batch) {
-  return IsPlain() ? ReadWith(plain_, batch) : ReadWith(layered_, batch);
+  return index_.IsPlain() ? ReadWith(plain_, batch) : ReadWith(layered_, batch);
 }
 
 }  // namespace hmann

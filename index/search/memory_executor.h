@@ -54,7 +54,6 @@ class MemoryExecutor : public Executor {
   absl::Status RunWith(State<Access>& state, const QueryBatch& batch);
   template <typename Access>
   absl::Status ReadWith(State<Access>& state, const RecordBatch& batch);
-  bool IsPlain() const { return index_.emulated == nullptr && index_.cache == nullptr; }
   /// Begins the next query that can begin, in `slot`; those that cannot are answered at
   /// once. False: there is none.
   template <typename Access>

@@ -10,6 +10,7 @@
 #include "hmann/distance.h"
 #include "hmann/search_params.h"
 #include "hmann/tier.h"
+#include "index/base/prefetch.h"
 #include "index/codes/encoder.h"
 #include "index/codes/scalar_quantizer.h"
 #include "index/format/layout.h"
@@ -67,6 +68,8 @@ struct PlacedIndex {
   std::uint64_t migration_bytes = 0;    ///< a searcher's buffers for block-tier reads
 
   NodeId n1() const { return layers.n1(); }
+  /// L0 is memory that needs neither a cache nor an emulation layer.
+  bool IsPlain() const { return l0 != nullptr && emulated == nullptr && cache == nullptr; }
   /// Ids below this have their rows in fast memory.
   NodeId fast_rows() const { return quantizer != nullptr ? layers.n() : n1(); }
   /// How many of a traversal's nodes a search for k keeps. With codes it keeps more, to
@@ -94,6 +97,12 @@ struct PlacedIndex {
     return std::max(n1() > 0 ? records.RecordBytes(0) : 0, records.RecordBytes(kMaxNodes));
   }
   std::uint32_t RowBytes(NodeId id) const { return id < n1() ? 0 : records.row_bytes; }
+  /// What to prefetch of a row in L0, from its first byte on. A row that does not start
+  /// on a cache line may end in one more.
+  std::size_t RowPrefetchBytes() const {
+    const bool aligned = records.regions[1].heads.stride % kCacheLineBytes == 0;
+    return PrefetchBytes(kernels) + (aligned ? 0 : kCacheLineBytes - 1);
+  }
   /// Copies a record, part after part.
   void CopyRecord(NodeId id, const std::byte* record, std::byte* to) const {
     for (const RecordExtent& extent : Extents(id, RecordPart::kRecord))

@@ -217,7 +217,7 @@ class BasicQuery {
     for (const NodeId node : counters_.read) {
       if (read.Insert(node)) counters_.total.node_bytes += index_.records.RecordBytes(node);
     }
-    counters_.total.node_reads = read.size();
+    counters_.total.node_reads += read.size();
     return counters_.total;
   }
 

@@ -58,6 +58,12 @@ struct TraversalCounters {
   void Read(std::span<const NodeId> nodes) {
     if (lists_reads) read.insert(read.end(), nodes.begin(), nodes.end());
   }
+  /// Counts records that no traversal reads again.
+  void ReadOnce(std::uint64_t records, std::uint64_t bytes_each) {
+    if (!lists_reads) return;
+    total.node_reads += records;
+    total.node_bytes += records * bytes_each;
+  }
 };
 
 /// A reader for a traversal. While it opens, the traversal calls Expect with the ids that

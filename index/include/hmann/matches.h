@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,21 @@ class Matches {
       word = words_[at];
     }
     return at * 64 + static_cast<std::uint64_t>(std::countr_zero(word));
+  }
+
+  /// Sets the first of `ids` to the matches at or after `id`, in ascending order. Returns
+  /// how many; fewer than ids.size(): there are no more.
+  std::uint32_t Next(std::uint64_t id, std::span<std::uint32_t> ids) const {
+    std::uint32_t found = 0;
+    std::uint64_t mask = ~std::uint64_t{0} << (id % 64);
+    for (std::uint64_t at = id / 64; at < words_.size() && found < ids.size(); ++at) {
+      std::uint64_t word = words_[at] & mask;
+      mask = ~std::uint64_t{0};
+      for (; word != 0 && found < ids.size(); word &= word - 1)
+        ids[found++] = static_cast<std::uint32_t>(at * 64) +
+                       static_cast<std::uint32_t>(std::countr_zero(word));
+    }
+    return found;
   }
 
   std::uint64_t n() const { return n_; }  ///< number of vectors in the index

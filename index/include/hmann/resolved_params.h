@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -39,6 +41,9 @@ constexpr std::uint32_t kMaxQueryThreads = 64;
 /// Maximum number of queries in flight per searcher.
 constexpr std::uint32_t kMostInFlight = 256;
 
+/// A walk among fewer than one match in 2^(kRankSteps - 1) is not worth its time.
+constexpr std::size_t kRankSteps = 12;
+
 /// The parameters of a running search. Every parameter has a value, and the values fit
 /// the index and each other. SearchParams::Resolve derives them from the user's
 /// parameters; all lower layers use them unchanged. ParamTable() documents the effect of
@@ -62,6 +67,11 @@ struct ResolvedParams {
   std::optional<float> epsilon;      ///< absent: ef_l0 alone ends the search
   Prefetch prefetch = Prefetch::kHop;
   std::uint32_t query_threads = 1;
+  /// With `matches`, in place of `epsilon`: [i] holds where the kth match is the
+  /// (k << i)th nearest of all nodes met. Where a filter suits the query, its matches are
+  /// denser than their share of the index tells. Empty: `epsilon` holds everywhere.
+  std::array<float, kRankSteps> rank_epsilon = {};
+  std::uint32_t rank_steps = 0;  ///< of rank_epsilon
   /// A traversal of L0 that has computed this many distances gives up, and a scan ends
   /// the search. No parameter of its own: it follows from the index.
   std::uint64_t most_distances = ~std::uint64_t{0};
