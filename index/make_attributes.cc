@@ -1,45 +1,70 @@
+#include "index/make_attributes.h"
+
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "hmann/hmann.h"
-#include "index/attributes/attrs_writer.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/construct/inputs.h"
 
 namespace hmann {
 
-absl::Status MakeAttributes(const std::string& index, const MakeAttributesOptions& options,
-                            Progress& progress) {
+absl::Status MakeAttributesOf(AttrsTarget target, bool own_labels,
+                              const std::function<absl::Status(LabelIds* ids)>& add_ids,
+                              const MakeAttributesOptions& options, Progress& progress) {
   std::vector<AttributeField> given;
   if (!options.types.empty()) {
     HMANN_ASSIGN_OR_RETURN(given, ParseAttributeFields(options.types));
   }
-  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> opened,
-                         Index::Open(index, {.fast = "mapped", .sq_bits = 0}));
-  const IndexInfo& info = opened->info();
   const std::uint64_t available = options.memory > 0 ? options.memory : UsableMemoryBytes() / 2;
   // The rows and the ids by label are held throughout.
-  const std::uint64_t held = LabelIds::BytesOf(info.n, info.user_labels) + info.n / 4;
+  const std::uint64_t held = LabelIds::BytesOf(target.n, own_labels) + target.n / 4;
   if (available < held + 64_MiB) {
-    return ResourceExhausted("attributes of ", info.n, " vectors need at least ",
+    return ResourceExhausted("attributes of ", target.n, " vectors need at least ",
                              FormatSize(held + 64_MiB), " of memory, ", FormatSize(available),
                              " are available: raise --build-memory");
   }
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<AttributeRows> rows,
                          AttributeRows::Open(options.from, given));
-  LabelIds ids(info.n, info.user_labels);
-  HMANN_RETURN_IF_ERROR(opened->ForLabels([&](auto some, auto labels) {
-    for (std::size_t i = 0; i < some.size(); ++i) ids.Add(labels[i], some[i]);
-  }));
+  LabelIds ids(target.n, own_labels);
+  HMANN_RETURN_IF_ERROR(add_ids(&ids));
   ids.Sort();
-  return WriteAttributes(*rows, ids,
-                         {.out = Attributes::PathOf(index),
-                          .n = info.n,
-                          .content_hash = info.content_hash,
-                          .memory = available - held,
-                          .cancel = options.cancelled},
-                         progress);
+  target.memory = available - held;
+  target.cancel = options.cancelled;
+  return WriteAttributes(*rows, ids, target, progress);
+}
+
+absl::Status MakeAttributes(const std::string& index, const MakeAttributesOptions& options,
+                            Progress& progress) {
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> opened,
+                         Index::Open(index, {.fast = "mapped", .sq_bits = 0}));
+  const IndexInfo& info = opened->info();
+  return MakeAttributesOf(
+      {.out = Attributes::PathOf(index), .n = info.n, .content_hash = info.content_hash},
+      info.user_labels,
+      [&](LabelIds* ids) {
+        return opened->ForLabels([&](auto some, auto labels) {
+          for (std::size_t i = 0; i < some.size(); ++i) ids->Add(labels[i], some[i]);
+        });
+      },
+      options, progress);
+}
+
+absl::Status CheckAttributesOf(const BuildOptions& build, const MakeAttributesOptions& options,
+                               Progress& progress) {
+  HMANN_RETURN_IF_ERROR(build.Validate());
+  HMANN_ASSIGN_OR_RETURN(BuildInputs inputs, BuildInputs::Open(build));
+  HMANN_RETURN_IF_ERROR(inputs.LoadLabels());
+  const std::vector<std::uint64_t>& labels = inputs.user_labels();
+  return MakeAttributesOf(
+      {.out = "", .n = inputs.n()}, inputs.has_user_labels(),
+      [&](LabelIds* ids) {
+        for (std::uint32_t i = 0; i < inputs.n(); ++i) ids->Add(labels.empty() ? i : labels[i], i);
+        return absl::OkStatus();
+      },
+      options, progress);
 }
 
 }  // namespace hmann

@@ -83,6 +83,16 @@ void AddBuildFlags(CLI::App& app, BuildCall* call) {
       "skip calibration; the default parameters then suit SIFT and are a guess on other data");
 }
 
+void AddRowsFlags(CLI::App& app, const std::string& name, const std::string& purpose,
+                  MakeAttributesOptions* rows) {
+  CLI::Option* from = app.add_option(
+      name, rows->from,
+      absl::StrCat("file with a row for each vector: .ndjson, .csv or .spmat; ", purpose));
+  app.add_option("--types", rows->types,
+                 "types of some fields, as year:int64,tags:tag; others are inferred")
+      ->needs(from);
+}
+
 std::string StructureFlags(const PlanShape& shape, const PlanStructure& structure) {
   const std::string promote = absl::StrFormat(" --promote %.10g", ShareOf(shape, structure.n1));
   if (structure.bits == 0) return absl::StrCat(promote, " --bits 0");

@@ -22,6 +22,9 @@ CLI::Option* AddPlanFlags(CLI::App& app, PlanOptions* plan);
 /// Declares --fast-memory --slow --promote --bits --replicas --build-memory --work
 /// --threads --queries --no-calibrate.
 void AddBuildFlags(CLI::App& app, BuildCall* call);
+/// Declares the option `name`, for a file of attributes, and --types.
+void AddRowsFlags(CLI::App& app, const std::string& name, const std::string& purpose,
+                  MakeAttributesOptions* rows);
 
 /// The flags of `build` and `promote` that give `structure`, e.g. " --promote 0.16 --bits
 /// 2 --replicas 1".

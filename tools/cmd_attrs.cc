@@ -6,6 +6,7 @@
 #include "hmann/hmann.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "tools/build_flags.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
@@ -54,11 +55,7 @@ absl::Status Show(const AttrsFlags& flags) {
 CommandAction SetupAttrs(CLI::App& app) {
   auto flags = std::make_shared<AttrsFlags>();
   app.add_option("INDEX", flags->index, "index file")->required();
-  app.add_option("--from", flags->make.from,
-                 "file with a row for each vector: .ndjson, .csv or .spmat; without it, the fields "
-                 "that there are are shown");
-  app.add_option("--types", flags->make.types,
-                 "types of some fields, as year:int64,tags:tag; others are inferred");
+  AddRowsFlags(app, "--from", "without it, the fields that there are are shown", &flags->make);
   AddParsed(app, "--build-memory", ParseSize, &flags->make.memory,
             "memory to use; with less, the rows are read several times (default: half of what is "
             "available)");

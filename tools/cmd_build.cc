@@ -165,6 +165,8 @@ void AddOptions(CLI::App& app, BuildFlags* flags) {
   app.add_option(
       "--labels", build->labels,
       "file of n 64-bit labels to return instead of row numbers (.npy, raw u64, .ivecs or .ibin)");
+  AddRowsFlags(app, "--attrs", "its attributes are written to OUT.attrs, as `hmann attrs` does",
+               &flags->call.attributes);
   CLI::Option* hnswlib = app.add_option("--from-hnswlib", build->from_hnswlib,
                                         "promote this finished hnswlib graph over --base");
   app.add_option("--from-faiss", build->from_faiss,

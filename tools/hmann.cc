@@ -8,7 +8,7 @@ constexpr Command kCommands[] = {
      "hmann data info datasets/sample/base.u8bin", SetupData},
     {"build", "Build an index from a vector file",
      "hmann build --base datasets/sample/base.u8bin --out sample.hmann", SetupBuild,
-     "--base --out --metric --rows --labels --build-memory --work --json"},
+     "--base --out --metric --labels --attrs --build-memory --work --json"},
     {"build-job", "Run some jobs of one stage of a build with --work",
      "hmann build --base datasets/sample/base.u8bin --out sample.hmann --build-memory 160MiB "
      "--work "

@@ -100,6 +100,7 @@ class AttrsWriter {
 
   absl::Status Write() {
     HMANN_RETURN_IF_ERROR(Count());
+    if (target_.out.empty()) return absl::OkStatus();
     HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(target_.out));
     AttrsHeader header;
     HMANN_RETURN_IF_ERROR(file.Append(&header, sizeof(header)));

@@ -55,7 +55,7 @@ class LabelIds {
 };
 
 struct AttrsTarget {
-  std::string out;
+  std::string out;  ///< empty: the rows are checked, and nothing is written
   std::uint64_t n = 0, content_hash = 0;
   /// Bytes for what a pass over the rows collects. If they do not suffice for all fields,
   /// the rows are read several times.

@@ -54,6 +54,7 @@ class BuildInputs {
   /// Loads the labels and the links of another library. Errors: those of ReadLabels and
   /// of the imports.
   absl::Status Load();
+  absl::Status LoadLabels();  ///< these alone
   /// Vectors in stored form by row (for a finished index: by id), copied from the opened
   /// files. The inputs must not move any more.
   NodeVectors Rows() const;
@@ -63,7 +64,7 @@ class BuildInputs {
   /// promoted.
   const VectorFile* file() const { return file_.get(); }
   const IndexFile* index() const { return index_.get(); }
-  /// After Load: by row; empty where labels are row numbers.
+  /// When loaded: by row; empty where labels are row numbers.
   const std::vector<std::uint64_t>& user_labels() const { return user_labels_; }
   /// After Load: L0 of another library, or nullptr. Given away only once.
   std::unique_ptr<ImportedGraph> TakeGraph() { return std::move(graph_); }
@@ -72,7 +73,6 @@ class BuildInputs {
   explicit BuildInputs(const BuildOptions& options) : options_(&options), seed_(options.seed) {}
   absl::Status OpenBase();
   absl::Status OpenIndex();
-  absl::Status LoadLabels();
   absl::Status LoadGraph();
 
   const BuildOptions* options_;

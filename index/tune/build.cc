@@ -10,6 +10,7 @@
 #include "index/construct/graph/phases.h"
 #include "index/construct/pipeline.h"
 #include "index/format/upgrade.h"
+#include "index/make_attributes.h"
 #include "index/tune/calibrate.h"
 
 namespace hmann {
@@ -33,15 +34,33 @@ absl::StatusOr<std::string> ChooseStructure(BuildCall* call) {
 
 namespace {
 
+/// Does `work` after a build and reports its time.
+template <typename Work>
+auto AsPhase(const char* name, BuildReport* report, const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  const double cpu = ProcessCpuSeconds();
+  auto done = work();
+  report->phases.push_back({name, SecondsSince(start), ProcessCpuSeconds() - cpu, 0});
+  return done;
+}
+
 CalibratedBuild WithCalibration(BuildReport report, const std::string& index,
                                 const CalibrateOptions& options, Progress& progress) {
   CalibratedBuild built{std::move(report), NotFound("not asked for")};
   if (!options.wanted) return built;
-  const auto start = std::chrono::steady_clock::now();
-  const double cpu = ProcessCpuSeconds();
-  built.calibration = Calibrate(index, options, progress);
-  built.report.phases.push_back({"calibrate", SecondsSince(start), ProcessCpuSeconds() - cpu, 0});
+  built.calibration =
+      AsPhase("calibrate", &built.report, [&] { return Calibrate(index, options, progress); });
   return built;
+}
+
+absl::Status AddAttributes(const std::string& index, const MakeAttributesOptions& options,
+                           BuildReport* report, Progress& progress) {
+  const absl::Status made =
+      AsPhase("attributes", report, [&] { return MakeAttributes(index, options, progress); });
+  if (made.ok()) return made;
+  return absl::Status(
+      made.code(), absl::StrCat(index, " is complete, but has no attributes (`hmann attrs ", index,
+                                " --from ", options.from, "`): ", made.message()));
 }
 
 }  // namespace
@@ -49,11 +68,18 @@ CalibratedBuild WithCalibration(BuildReport report, const std::string& index,
 absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress) {
   HMANN_RETURN_IF_ERROR(ChooseStructure(&call).status());
   const BuildOptions& build = call.build;
+  const std::string& index = build.out.empty() ? build.from_index : build.out;
+  const bool has_attributes = !call.attributes.from.empty();
+  call.attributes.memory = build.memory;
+  call.attributes.cancelled = build.cancelled;
+  if (has_attributes) HMANN_RETURN_IF_ERROR(CheckAttributesOf(build, call.attributes, progress));
   HMANN_ASSIGN_OR_RETURN(BuildReport report, BuildIndex(build, progress));
   call.calibrate.threads = build.threads;
   call.calibrate.cancelled = build.cancelled;
-  return WithCalibration(std::move(report), build.out.empty() ? build.from_index : build.out,
-                         call.calibrate, progress);
+  CalibratedBuild built = WithCalibration(std::move(report), index, call.calibrate, progress);
+  if (has_attributes)
+    HMANN_RETURN_IF_ERROR(AddAttributes(index, call.attributes, &built.report, progress));
+  return built;
 }
 
 absl::StatusOr<CalibratedBuild> Upgrade(const std::string& from, const std::string& out,

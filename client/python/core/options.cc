@@ -82,6 +82,10 @@ OptionTable<BuildCall> BuildRows() {
              HMANN_FIELD(build.from_hnswlib)),
       Row<T>("from_faiss", "promote this finished Faiss HNSW graph of base",
              HMANN_FIELD(build.from_faiss)),
+      Row<T>("attrs", "file with a row of attributes for each vector: .ndjson, .csv or .spmat",
+             HMANN_FIELD(attributes.from)),
+      Row<T>("types", "types of some attributes, as 'year:int64,tags:tag'; others are inferred",
+             HMANN_FIELD(attributes.types)),
   };
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "hmann/build_options.h"
 #include "hmann/calibration.h"
+#include "hmann/hmann.h"
 #include "hmann/progress.h"
 
 namespace hmann {
@@ -60,6 +61,9 @@ struct BuildCall {
   BuildOptions build;
   PlanOptions plan;  ///< if fast memory is given, it decides what `build` leaves open
   CalibrateOptions calibrate;
+  /// With `from`: attributes of the vectors, written next to the index. Memory and
+  /// cancellation are those of the build.
+  MakeAttributesOptions attributes;
 };
 
 struct CalibratedBuild {
@@ -79,6 +83,8 @@ absl::StatusOr<std::string> ChooseStructure(BuildCall* call);
 /// If fast memory is given, Build first chooses the structure. After the build it
 /// measures how far the default parameters must be scaled on this index to reach a
 /// recall. It stores the result next to the index, as Tune stores its parameters.
+/// Attributes are checked before the build and written last: without them, because of an
+/// error or a sudden end, the index is complete, and MakeAttributes makes up for it.
 ///
 /// Deterministic: the same input, options (except threads) and version give the same
 /// bytes. Setting build.cancelled stops the build. Errors: those of ChooseStructure;

@@ -90,7 +90,8 @@ struct BuildOptions {
 };
 
 struct BuildReport {
-  std::vector<PhaseTime> phases;  ///< in order, then "total", and of Build "calibrate"
+  /// In order, then "total", and of Build "calibrate" and "attributes".
+  std::vector<PhaseTime> phases;
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t peak_anonymous_bytes = 0;  ///< memory not backed by a file; sampled
   std::uint64_t work_bytes = 0;            ///< peak size of the work folder
