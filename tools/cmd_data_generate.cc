@@ -76,7 +76,11 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
   app.add_option("--share", flags->resample.share,
                  "resample: share of the parts that come from near rows")
       ->capture_default_str();
-  app.add_flag("--queries", flags->resample.queries, "resample: generate from the rows held out");
+  app.add_option("--tags", flags->tags,
+                 "clustered: .spmat file to write, too: 1 to 30 tags of each vector");
+  app.add_flag("--queries", flags->resample.queries,
+               "resample: generate from the rows held out; --tags: one or two that a vector before "
+               "--first has");
   app.add_option("--norm-sigma", flags->generate.norm_sigma,
                  "f32: multiplies each vector by e^(sigma x normal), for inner product");
   app.add_option("--seed", flags->generate.seed,
@@ -86,6 +90,8 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
   app.parse_complete_callback([flags] {
     if (flags->resampled && flags->from.empty()) throw CLI::RequiredError("--from");
     if (!flags->resampled && flags->generate.dim == 0) throw CLI::RequiredError("--dim");
+    if (!flags->tags.empty() && (flags->resampled || flags->generate.shape != Shape::kClustered))
+      throw CLI::ValidationError("--tags", "of --kind clustered alone");
     if (!flags->resampled && !flags->from.empty())
       throw CLI::ValidationError("--from", "of --kind resample alone");
   });
@@ -96,6 +102,8 @@ absl::Status RunGenerate(const DataFlags& flags) {
   if (flags.resampled) return RunResample(flags);
   const GenerateOptions& options = flags.generate;
   Progress progress;
+  if (!flags.tags.empty())
+    HMANN_RETURN_IF_ERROR(GenerateTags(options, flags.resample.queries, flags.tags, progress));
   HMANN_RETURN_IF_ERROR(Generate(options, flags.out, progress));
   HMANN_ASSIGN_OR_RETURN(const VectorFile file, VectorFile::Open(flags.out));
   Json report = Describe(file);
@@ -103,6 +111,7 @@ absl::Status RunGenerate(const DataFlags& flags) {
   report["norm_sigma"] = options.norm_sigma;
   report["seed"] = options.seed;
   report["first"] = options.first;
+  if (!flags.tags.empty()) report["tags"] = flags.tags;
   return Print(flags, report);
 }
 

@@ -10,6 +10,7 @@
 #include "datasets/toolbox/fetch.h"
 #include "datasets/toolbox/generate.h"
 #include "datasets/toolbox/resample.h"
+#include "datasets/toolbox/tags.h"
 #include "datasets/vector_file.h"
 #include "index/base/json_reader.h"
 
@@ -27,6 +28,7 @@ struct DataFlags {
   FetchOptions fetch;
   GenerateOptions generate;
   ResampleOptions resample;
+  std::string tags;        // generate: .spmat file to write
   bool resampled = false;  // generate: the kind that no Shape names
   std::string from;        // for resample
   ExactOptions exact;

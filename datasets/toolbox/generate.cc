@@ -131,9 +131,13 @@ absl::StatusOr<Generator> Generator::Make(const GenerateOptions& options, DType 
   return generator;
 }
 
+std::uint64_t ClusterOf(const GenerateOptions& options, std::uint64_t i) {
+  return RandomBelow(StreamOf(options.seed, kChoice), i, options.clusters);
+}
+
 void Generator::ClusteredRow(std::uint64_t i, double* out) const {
   const std::uint64_t seed = options_.seed;
-  const std::uint64_t cluster = RandomBelow(StreamOf(seed, kChoice), i, options_.clusters);
+  const std::uint64_t cluster = ClusterOf(options_, i);
   const std::uint64_t centers = StreamOf(seed, kCenters);
   for (std::uint32_t c = 0; c < options_.dim; ++c)
     out[c] = 0.25 + 0.5 * RandomUnit(centers, cluster * options_.dim + c);

@@ -50,6 +50,9 @@ struct GenerateOptions {
   absl::Status Validate() const;
 };
 
+/// The cluster of vector i of kClustered.
+std::uint64_t ClusterOf(const GenerateOptions& options, std::uint64_t i);
+
 /// Vector i of a set is a function of (options, i) alone. Floats lie around [0, 1]; u8
 /// scales that to 0..255 and i8 to -128..127, clamped. A lattice has whole coordinates in
 /// every dtype. Thread-safe.
