@@ -99,7 +99,7 @@ std::optional<Density> DensityOf(const GroundTruth& truth) {
   std::vector<double> tenths, dims;
   for (std::uint32_t query = 0; query < truth.n; ++query) {
     const std::span<const float> squared = truth.Distances(query);
-    if (squared[0] < 0) return std::nullopt;
+    if (squared[0] < 0 || !std::isfinite(squared[9])) return std::nullopt;
     tenths.push_back(std::sqrt(squared[9]));
     if (squared[0] == 0 || squared[0] == squared.back() || !std::isfinite(squared.back())) continue;
     double logs = 0;  // of distances, the roots: half of the logs of squares

@@ -47,8 +47,8 @@ struct Density {
   double intrinsic_dim = 0;
 };
 
-/// Returns nullopt without distances, for fewer than 10 neighbors, or if a distance is
-/// negative.
+/// Returns nullopt without distances, for fewer than 10 neighbors of a query, or if a
+/// distance is negative.
 std::optional<Density> DensityOf(const GroundTruth& truth);
 
 /// Reads `.ivecs` (ids) and `.hdf5` (`neighbors` and `distances`; euclidean distances are

@@ -58,6 +58,9 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
     true_ids.emplace_back(truth.Ids(query)[rank], rank);
   std::sort(true_ids.begin(), true_ids.end());
 
+  const std::span<const std::uint64_t> ranked = truth.Ids(query).first(k);
+  const auto missing = std::count(ranked.begin(), ranked.end(), kNoNeighbor);
+  if (missing == k) return 1;
   const std::size_t answers = std::min<std::size_t>(k, ids.size());
   std::vector<std::pair<std::uint64_t, std::size_t>> order;  // by id, then by place
   for (std::size_t i = 0; i < answers; ++i) order.emplace_back(ids[i], i);
@@ -82,7 +85,7 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
     tied += std::abs(beyond) <= ties.tolerance || distance <= farthest;
   }
   // Ties fill the places of ties, not those of nearer neighbors that were missed.
-  return static_cast<double>(nearer + std::min(tied, k - ties.begin)) / k;
+  return static_cast<double>(nearer + std::min(tied, k - ties.begin)) / (k - missing);
 }
 
 absl::Status CheckTruthCovers(const GroundTruth& truth, std::uint64_t queries, std::uint32_t k) {

@@ -10,7 +10,7 @@
 namespace hmann {
 
 /// Recall@k of one query: the share of the first k answers that are among the first k of
-/// the truth.
+/// the truth, of as many as the truth has where it has fewer: 1 if it has none.
 ///
 /// Where the truth has distances, a tie at rank k counts as found, in the place of
 /// another tie only: a nearer neighbor that is missing stays missing. A tie is an answer

@@ -1,5 +1,7 @@
 #include "datasets/recall.h"
 
+#include <limits>
+
 #include "gmock/gmock.h"
 
 namespace hmann {
@@ -108,8 +110,12 @@ TEST(Recall, CountsRepeatsOnceAndMissesAsNotFound) {
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 2, Ids{10}, {}), 0.5);
   EXPECT_DOUBLE_EQ(RecallAtK(Tied(), 0, 2, Ids{}, {}), 0.0);
   const GroundTruth padded{.n = 1, .k = 2, .ids = {1, kNoNeighbor}, .distances = {}};
-  EXPECT_DOUBLE_EQ(RecallAtK(padded, 0, 2, Ids{1, kNoNeighbor}, {}), 0.5)
+  EXPECT_DOUBLE_EQ(RecallAtK(padded, 0, 2, Ids{1, kNoNeighbor}, {}), 1.0);
+  EXPECT_DOUBLE_EQ(RecallAtK(padded, 0, 2, Ids{2, kNoNeighbor}, {}), 0.0)
       << "a filler is no neighbor";
+  const float far = std::numeric_limits<float>::infinity();
+  const GroundTruth none{.n = 1, .k = 1, .ids = {kNoNeighbor}, .distances = {far}};
+  EXPECT_DOUBLE_EQ(RecallAtK(none, 0, 1, Ids{}, {}), 1.0);
 }
 
 TEST(Recall, ReadsTheRowOfTheQuery) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 
 #include "absl/strings/numbers.h"
@@ -114,6 +115,154 @@ TEST_F(Filters, MayDifferFromQueryToQuery) {
   EXPECT_THAT(
       Fails({"search", index_, "--queries", kQueries, "--filter-tags", folder_ / "few.spmat"}),
       HasSubstr("filters of 17 queries, 200 are searched"));
+}
+
+TEST_F(Filters, HaveTheirAttributesFromTheBuild) {
+  const std::string rows = "datasets/sample/attributes.csv", made = folder_ / "made.hmann";
+  Json({"attrs", index_, "--from", rows, "--json"});
+  std::vector<std::string> build = {"build",  "--base", "datasets/sample/base.u8bin",
+                                    "--out",  made,     "--no-calibrate",
+                                    "--json", "--attrs"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), build.begin(), build.end());
+    return more;
+  };
+  const json report = Json(with({rows}));
+  EXPECT_TRUE(report["seconds"].contains("attributes")) << report["seconds"];
+  EXPECT_TRUE(ReadFile(made + ".attrs") == ReadFile(index_ + ".attrs"));
+  Json(with({rows, "--build-memory", "128MiB", "--work", folder_ / "work"}));
+  EXPECT_TRUE(ReadFile(made + ".attrs") == ReadFile(index_ + ".attrs"));
+  std::filesystem::remove(made);
+  std::filesystem::remove(made + ".attrs");
+  // Wrong rows are refused before the build.
+  WriteFile(folder_ / "few.ndjson", "{\"a\": 1}\n");
+  WriteFile(folder_ / "bad.ndjson", "{\"a\": 1}\n{\"a\"\n");
+  EXPECT_THAT(Fails(with({folder_ / "few.ndjson"})), HasSubstr("rows for 1 of the 10000 vectors"));
+  EXPECT_THAT(Fails(with({folder_ / "bad.ndjson"})), HasSubstr("bad.ndjson: line 2"));
+  EXPECT_THAT(Fails(with({folder_ / "none.csv"})), HasSubstr("none.csv"));
+  EXPECT_THAT(Fails(with({rows, "--rows", "500"})), HasSubstr("row 500: no vector of the index"));
+  EXPECT_EQ(Hmann(with({rows, "--types", "a"})).exit_code, 1);
+  build.pop_back();
+  EXPECT_EQ(Hmann(with({"--types", "a:tag"})).exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(made));
+}
+
+TEST_F(Filters, AreRepairedByAttrsAfterAnIncompleteBuild) {
+  const std::string rows = "datasets/sample/attributes.csv", made = folder_ / "made.hmann";
+  std::filesystem::create_directory(made + ".attrs");
+  EXPECT_THAT(Fails({"build", "--base", "datasets/sample/base.u8bin", "--out", made,
+                     "--no-calibrate", "--attrs", rows}),
+              HasSubstr("made.hmann is complete, but has no attributes (`hmann attrs"));
+  EXPECT_TRUE(ReadFile(made) == ReadFile(index_));
+  std::filesystem::remove(made + ".attrs");
+  Json({"attrs", made, "--from", rows, "--json"});
+}
+
+/// The tags of each row.
+std::vector<std::vector<std::int32_t>> ReadSpmat(const std::string& path) {
+  const std::string bytes = ReadFile(path);
+  const auto number = [&](auto value, std::size_t offset) {
+    std::memcpy(&value, bytes.data() + offset, sizeof(value));
+    return value;
+  };
+  const auto count = static_cast<std::size_t>(number(std::int64_t{}, 0));
+  std::vector<std::vector<std::int32_t>> rows(count);
+  for (std::size_t row = 0; row < count; ++row) {
+    const auto begin = static_cast<std::size_t>(number(std::int64_t{}, 24 + 8 * row)),
+               end = static_cast<std::size_t>(number(std::int64_t{}, 32 + 8 * row));
+    for (std::size_t i = begin; i < end; ++i)
+      rows[row].push_back(number(std::int32_t{}, 32 + 8 * count + 4 * i));
+  }
+  return rows;
+}
+
+/// Generated vectors, queries and their tags, and `data groundtruth` of them.
+class Truths : public Filters {
+ protected:
+  Truths() {
+    const auto generate = [&](std::vector<std::string> more) {
+      const std::vector<std::string> generate = {"data", "generate",   "--dim",
+                                                 "8",    "--clusters", "20"};
+      more.insert(more.begin(), generate.begin(), generate.end());
+      EXPECT_EQ(Hmann(more).exit_code, 0);
+    };
+    generate({"--n", "3000", "--tags", base_tags_, "--out", base_});
+    generate({"--n", "60", "--first", "3000", "--queries", "--tags", tags_, "--out", queries_});
+  }
+  std::vector<std::string> Truth(const std::string& base, const std::string& queries,
+                                 const std::string& attrs, std::vector<std::string> filter) const {
+    const std::vector<std::string> truth = {"data",   "groundtruth", "--base", base,    "--queries",
+                                            queries,  "--k",         "10",     "--out", gt_,
+                                            "--json", "--attrs",     attrs};
+    filter.insert(filter.begin(), truth.begin(), truth.end());
+    return filter;
+  }
+
+  const std::string base_ = folder_ / "b.u8bin", base_tags_ = folder_ / "b.spmat",
+                    queries_ = folder_ / "q.u8bin", tags_ = folder_ / "q.spmat",
+                    gt_ = folder_ / "exact.gt";
+};
+
+TEST_F(Truths, HaveTheMatchesThatThereAre) {
+  EXPECT_EQ(Json(Truth(base_, queries_, base_tags_, {"--filter-tags", tags_}))["filter"], tags_);
+  EXPECT_FALSE(std::filesystem::exists(gt_ + ".attrs"));
+  const auto has = ReadSpmat(base_tags_), wants = ReadSpmat(tags_);
+  const std::string bytes = ReadFile(gt_);
+  std::size_t incomplete = 0;
+  for (std::size_t query = 0; query < wants.size(); ++query) {
+    std::size_t matches = 0, listed = 0;
+    const auto match = [&](std::size_t row) {
+      return std::includes(has[row].begin(), has[row].end(), wants[query].begin(),
+                           wants[query].end());
+    };
+    for (std::size_t row = 0; row < has.size(); ++row) matches += match(row);
+    for (std::size_t i = 0; i < 10; ++i) {
+      std::uint32_t id = 0;
+      std::memcpy(&id, bytes.data() + 8 + 4 * (10 * query + i), 4);
+      EXPECT_TRUE(id == ~0u || match(id)) << query << " " << id;
+      listed += id != ~0u;
+    }
+    EXPECT_GE(matches, 1u);
+    EXPECT_EQ(listed, std::min<std::size_t>(matches, 10));
+    incomplete += listed < 10;
+  }
+  EXPECT_GT(incomplete, 5u);
+}
+
+TEST_F(Truths, AreWhatScansFind) {
+  const std::string made = folder_ / "made.hmann";
+  Json(
+      {"build", "--base", base_, "--out", made, "--attrs", base_tags_, "--no-calibrate", "--json"});
+  const auto recall = [&](std::vector<std::string> more) {
+    const std::vector<std::string> search = {
+        "search", made, "--queries", queries_, "--groundtruth", gt_, "--mode", "scan", "--json"};
+    more.insert(more.begin(), search.begin(), search.end());
+    return Json(more)["recall"];
+  };
+  Json(Truth(base_, queries_, base_tags_, {"--filter-tags", tags_}));
+  EXPECT_EQ(recall({"--filter-tags", tags_}), 1.0);
+  EXPECT_LT(recall({}), 1.0);
+  const std::vector<std::string> filter = {"--filter", "tags in (1, 5)"};
+  EXPECT_EQ(Json(Truth(base_, queries_, base_tags_, filter))["filter"], filter[1]);
+  EXPECT_EQ(recall(filter), 1.0);
+}
+
+TEST_F(Truths, ThatCannotBeAreNamed) {
+  const std::vector<std::string> tags = {"--filter-tags", tags_};
+  EXPECT_THAT(Fails(Truth(base_, queries_, base_tags_, {"--filter", "color = 1"})),
+              HasSubstr("there is no field color"));
+  EXPECT_THAT(Fails(Truth(base_, queries_, tags_, tags)),
+              HasSubstr("rows for 60 of the 3000 vectors"));
+  EXPECT_THAT(Fails(Truth(queries_, queries_, base_tags_, tags)),
+              HasSubstr("no vector of the index has label 60"));
+  EXPECT_THAT(Fails(Truth(base_, base_, base_tags_, tags)),
+              HasSubstr("filters of 60 queries, 3000 are searched"));
+  EXPECT_THAT(Fails(Truth(base_, queries_, base_, tags)), HasSubstr("b.u8bin"));
+  EXPECT_EQ(Hmann(Truth(base_, queries_, base_tags_, {})).exit_code, 2);
+  EXPECT_EQ(Hmann({"data", "generate", "--kind", "uniform", "--dim", "4", "--tags", tags_, "--out",
+                   base_})
+                .exit_code,
+            2);
 }
 
 TEST_F(Filters, ThatCannotBeAreNamed) {

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -18,6 +19,8 @@
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/make_attributes.h"
+#include "tools/build_flags.h"
 #include "tools/commands.h"
 #include "tools/data_flags.h"
 #include "tools/flags.h"
@@ -106,6 +109,48 @@ absl::Status RunFetch(const DataFlags& flags) {
                     {"ground_truth", selection.has_ground_truth}});
 }
 
+/// Makes attributes of the rows of a base, in a file next to --out that is removed at
+/// once.
+absl::StatusOr<std::shared_ptr<const Attributes>> AttributesOfRows(const DataFlags& flags,
+                                                                   std::uint64_t n,
+                                                                   Progress& progress) {
+  const std::string path = Attributes::PathOf(flags.out);
+  const auto add_ids = [n](LabelIds* ids) {
+    for (std::uint32_t row = 0; row < n; ++row) ids->Add(row, row);
+    return absl::OkStatus();
+  };
+  HMANN_RETURN_IF_ERROR(
+      MakeAttributesOf({.out = path, .n = n}, false, add_ids, flags.attrs, progress));
+  auto attributes = Attributes::Open(path, n, 0);
+  std::error_code error;
+  std::filesystem::remove(path, error);  // it stays mapped
+  return attributes;
+}
+
+/// Admits the rows for which --filter holds, or the tags of the query.
+absl::Status AdmitMatches(const DataFlags& flags, std::uint64_t rows, std::uint64_t queries,
+                          ExactOptions* options, Progress& progress) {
+  std::vector<std::string> texts = {flags.filter};
+  if (!flags.filter_tags.empty()) {
+    HMANN_ASSIGN_OR_RETURN(texts, ReadTagFilters(flags.filter_tags, queries));
+  }
+  std::vector<Filter> filters;
+  for (const std::string& text : texts) {
+    HMANN_ASSIGN_OR_RETURN(filters.emplace_back(), Filter::Parse(text));
+  }
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Attributes> attributes,
+                         AttributesOfRows(flags, rows, progress));
+  options->among = [=, one = flags.filter_tags.empty()](
+                       std::uint64_t query) -> absl::StatusOr<std::vector<std::uint64_t>> {
+    HMANN_ASSIGN_OR_RETURN(const Matches matches, attributes->Matching(filters[one ? 0 : query]));
+    std::vector<std::uint64_t> matching;
+    for (std::uint64_t row = matches.Next(0); row < rows; row = matches.Next(row + 1))
+      matching.push_back(row);
+    return matching;
+  };
+  return absl::OkStatus();
+}
+
 absl::Status RunGroundTruth(const DataFlags& flags) {
   ExactOptions options = flags.exact;
   options.metric = flags.metric;
@@ -113,11 +158,15 @@ absl::Status RunGroundTruth(const DataFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.base, flags.rows));
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
   Progress progress;
+  if (!flags.attrs.from.empty())
+    HMANN_RETURN_IF_ERROR(AdmitMatches(flags, base.n(), queries.n(), &options, progress));
   HMANN_ASSIGN_OR_RETURN(const GroundTruth exact, ExactNeighbors(base, queries, options, progress));
   HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, exact));
   Json report = DescribeTruth(flags.out, exact);
   report["metric"] = std::string(Name(flags.metric));
   report["base_rows"] = base.n();
+  if (!flags.attrs.from.empty())
+    report["filter"] = flags.filter_tags.empty() ? flags.filter : flags.filter_tags;
   return Print(flags, report);
 }
 
@@ -181,6 +230,19 @@ void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   app.add_option("--k", flags->exact.k, "neighbors per query");
   app.add_option("--rows", flags->rows, "use only the first rows of the base");
   app.add_option("--threads", flags->exact.threads, "threads (0: all usable cores)");
+  AddRowsFlags(app, "--attrs", "the attributes of the base, for filters", &flags->attrs);
+  CLI::Option* attrs = app.get_option("--attrs");
+  CLI::Option* filter =
+      app.add_option("--filter", flags->filter, "find only vectors whose attributes satisfy this")
+          ->needs(attrs);
+  app.add_option("--filter-tags", flags->filter_tags,
+                 ".spmat file: the tags that neighbors of each query must all have")
+      ->needs(attrs)
+      ->excludes(filter);
+  app.parse_complete_callback([flags] {
+    if (!flags->attrs.from.empty() && flags->filter.empty() && flags->filter_tags.empty())
+      throw CLI::RequiredError("--filter or --filter-tags");
+  });
   app.add_option("--out", flags->out,
                  "file to write: .gt (with distances), .ibin or .ivecs (without)")
       ->required();

@@ -111,11 +111,7 @@ absl::StatusOr<std::vector<Selection>> SelectAll(const Index& index, const Searc
                                                  std::uint64_t queries, QueryRun* run) {
   std::vector<std::string> filters = {flags.query.filter};
   if (!flags.filter_tags.empty()) {
-    HMANN_ASSIGN_OR_RETURN(filters, ReadTagFilters(flags.filter_tags));
-    if (filters.size() < queries) {
-      return InvalidArgument(flags.filter_tags, ": filters of ", filters.size(), " queries, ",
-                             queries, " are searched");
-    }
+    HMANN_ASSIGN_OR_RETURN(filters, ReadTagFilters(flags.filter_tags, queries));
     filters.resize(std::max<std::uint64_t>(queries, 1));
   }
   std::vector<Selection> selections(filters.size());

@@ -12,6 +12,7 @@
 #include "datasets/toolbox/resample.h"
 #include "datasets/toolbox/tags.h"
 #include "datasets/vector_file.h"
+#include "hmann/hmann.h"
 #include "index/base/json_reader.h"
 
 namespace hmann::tools {
@@ -32,6 +33,8 @@ struct DataFlags {
   bool resampled = false;  // generate: the kind that no Shape names
   std::string from;        // for resample
   ExactOptions exact;
+  MakeAttributesOptions attrs;      // groundtruth: of the rows of the base
+  std::string filter, filter_tags;  // groundtruth
 };
 
 /// Prints a short report: JSON, or "key: value" lines.

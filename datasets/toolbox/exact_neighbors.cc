@@ -88,7 +88,7 @@ class ExactSearch {
         ChooseKernels(whole_ ? base_.dtype() : DType::kF32,
                       options_.metric == Metric::kCosine ? Metric::kL2 : options_.metric, dim_));
     progress_.Start("ground truth", base_.n() * queries_.n(), "distances");
-    HMANN_RETURN_IF_ERROR(SearchBlocks());
+    HMANN_RETURN_IF_ERROR(options_.among ? SearchAmong() : SearchBlocks());
     progress_.Finish();
     GroundTruth truth;
     truth.metric = options_.metric;
@@ -103,6 +103,9 @@ class ExactSearch {
         const bool vanished = rounded == 0 && candidate.distance != 0;
         truth.distances.push_back(vanished ? std::copysign(kVanished, rounded) : rounded);
       }
+      const std::size_t end = std::size_t{options_.k} * (&best - best_.data() + 1);
+      truth.ids.resize(end, kNoNeighbor);
+      truth.distances.resize(end, std::numeric_limits<float>::infinity());
     }
     return truth;
   }
@@ -120,6 +123,7 @@ class ExactSearch {
                : absl::OkStatus();
   }
   absl::Status SearchBlocks();
+  absl::Status SearchAmong();
   absl::Status Load(const VectorFile& file, std::uint64_t begin, std::uint64_t count, Block* block);
   absl::Status Convert(const VectorFile& file, Block* block);
   void Compare(const Block& base, const Block& queries, std::size_t from, std::size_t to);
@@ -229,6 +233,29 @@ absl::Status ExactSearch::SearchBlocks() {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status ExactSearch::SearchAmong() {
+  Block checked;
+  for (const VectorFile* file : {&base_, &queries_}) {
+    for (std::uint64_t i = 0; i < file->n(); i += BlockRows(*file))
+      HMANN_RETURN_IF_ERROR(Load(*file, i, std::min(BlockRows(*file), file->n() - i), &checked));
+  }
+  std::vector<FirstError> errors(static_cast<std::size_t>(pool_.threads()));
+  pool_.ParallelFor(queries_.n(), 1, [&](std::size_t from, std::size_t to, int thread) {
+    for (std::size_t query = from; query < to && CheckCancelled().ok(); ++query) {
+      const absl::StatusOr<std::vector<std::uint64_t>> rows = options_.among(query);
+      errors[thread].Note(query, rows.status());
+      if (!rows.ok()) continue;
+      for (const std::uint64_t row : *rows)
+        best_[query].Offer({Exact(query, row), row}, options_.k);
+      progress_.Advance(base_.n());
+    }
+  });
+  FirstError first;
+  for (const FirstError& error : errors) first.Note(error.item, error.status);
+  HMANN_RETURN_IF_ERROR(first.Named("query "));
+  return CheckCancelled();
 }
 
 void ExactSearch::Compare(const Block& base, const Block& queries, std::size_t from,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/exact_distance.h"
@@ -127,6 +128,45 @@ TEST(GroundTruth, OfHalvesTakesQueriesOfFloats) {
   const absl::Status other = ExactNeighbors(queries, base, {.k = 1}, quiet).status();
   EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(other.message()), HasSubstr("expected vectors of 20 x f32"));
+}
+
+TEST(GroundTruth, AmongSomeRowsIsThatOfThese) {
+  const TempFolder folder;
+  for (const auto& [suffix, metric] :
+       {Case{".u8bin", Metric::kL2}, Case{".fbin", Metric::kCosine}}) {
+    const VectorFile base = Made(folder, absl::StrCat("b", suffix), Shape::kClustered, 900, 0, 7);
+    const VectorFile queries =
+        Made(folder, absl::StrCat("q", suffix), Shape::kClustered, 9, 900, 7);
+    const GroundTruth all = BruteForce(base, queries, metric, 900);
+    ExactOptions options{.metric = metric, .k = 20};
+    // Query 0 may find no row, query q each 20 q-th from row 1 on.
+    options.among = [](std::uint64_t query) {
+      std::vector<std::uint64_t> rows;
+      for (std::uint64_t row = 1; query > 0 && row < 900; row += 20 * query) rows.push_back(row);
+      return rows;
+    };
+    const GroundTruth exact = Exact(base, queries, options);
+    for (u32 q = 0; q < 9; ++q) {
+      std::vector<std::uint64_t> ids;
+      std::vector<float> distances;
+      for (u32 i = 0; i < 900; ++i) {
+        if (q == 0 || all.Ids(q)[i] % (20 * q) != 1 || ids.size() == 20) continue;
+        ids.push_back(all.Ids(q)[i]);
+        distances.push_back(all.Distances(q)[i]);
+      }
+      EXPECT_EQ(ids.size() < 20, q != 1 && q != 2);
+      ids.resize(20, kNoNeighbor);
+      distances.resize(20, std::numeric_limits<float>::infinity());
+      EXPECT_THAT(exact.Ids(q), testing::ElementsAreArray(ids)) << q;
+      EXPECT_THAT(exact.Distances(q), testing::ElementsAreArray(distances)) << q;
+    }
+    options.among = [](std::uint64_t query) -> absl::StatusOr<std::vector<std::uint64_t>> {
+      if (query < 3) return std::vector<std::uint64_t>{};
+      return absl::DataLossError("damaged");
+    };
+    Progress quiet(Progress::Show::kNever);
+    EXPECT_EQ(ExactNeighbors(base, queries, options, quiet).status().message(), "query 3: damaged");
+  }
 }
 
 TEST(GroundTruth, BreaksTiesById) {

@@ -301,8 +301,13 @@ class OpenAttributes : public Attributes {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ReadTagFilters(const std::string& path) {
+absl::StatusOr<std::vector<std::string>> ReadTagFilters(const std::string& path,
+                                                        std::uint64_t queries) {
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<AttributeRows> rows, AttributeRows::Open(path));
+  if (rows->rows() < queries) {
+    return InvalidArgument(path, ": filters of ", rows->rows(), " queries, ", queries,
+                           " are searched");
+  }
   std::vector<std::string> filters;
   HMANN_RETURN_IF_ERROR(
       rows->ForEach([&](std::uint64_t, std::uint64_t, std::span<const AttributeCell> cells) {

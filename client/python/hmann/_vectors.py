@@ -88,8 +88,9 @@ def exact_neighbors(
 
 
 def recall(found: Answer, truth: Answer, k: Optional[int] = None) -> float:
-    """Mean recall at k: the share of the first k answers that are among the k nearest.
+    """Mean recall at k: the share of the k nearest that are among the first k answers.
 
+    Label -1 fills a truth of fewer than k neighbors, and 1 is the recall of none at all.
     A tie at rank k counts as found if the truth has distances.
 
     Args:

@@ -165,8 +165,9 @@ class RecallTest(FolderCase):
         truth = self.answer([[1, 2], [3, 4]], [[1, 2], [1, 2]])
         self.assertEqual(hmann.recall(([[1, 2], [9, 4]], None), truth), 3 / 4)
         self.assertEqual(hmann.recall((np.array([1, 9]), None), (truth.labels[:1], None)), 1 / 2)
-        # -1 stands for no answer, which is not found, whatever the truth lacks.
-        self.assertEqual(hmann.recall(([[1, -1]], None), ([[1, -1]], None)), 1 / 2)
+        # -1 stands for no answer, or for a neighbor that the truth does not have.
+        self.assertEqual(hmann.recall(([[1, -1]], None), ([[1, -1]], None)), 1)
+        self.assertEqual(hmann.recall(([[1, -1]], None), ([[1, 2]], None)), 1 / 2)
 
     def test_k_of_thousands(self):
         labels = np.arange(20000)[::-1].copy().reshape(1, -1)

@@ -39,10 +39,11 @@ absl::StatusOr<std::vector<AttributeField>> ParseAttributeFields(std::string_vie
 /// fraction) into microseconds since 1970. Errors: INVALID_ARGUMENT.
 absl::StatusOr<std::int64_t> ParseAttributeTime(std::string_view text);
 
-/// Reads an .spmat file of queries: the filter `has(tags, ...)` of each row's tags; for a
-/// row without any, one that holds for all vectors.
-/// Errors: those of files; INVALID_ARGUMENT.
-absl::StatusOr<std::vector<std::string>> ReadTagFilters(const std::string& path);
+/// Reads an .spmat file with a row for each query: the filter `has(tags, ...)` of its
+/// tags; for a row without any, one that holds for all vectors. Errors: those of files;
+/// INVALID_ARGUMENT, also for fewer rows than `queries`.
+absl::StatusOr<std::vector<std::string>> ReadTagFilters(const std::string& path,
+                                                        std::uint64_t queries);
 
 /// What a file of attributes says about one of its fields.
 struct AttributeFieldInfo {
