@@ -82,13 +82,47 @@ class Sample:
     def short_name(self):
         return f"Sample-{self.nb}"
 
+    def search_type(self):
+        return "knn"
+
+
+class Tags:
+    """A sparse matrix, as scipy's csr_matrix: row i has tags i % 3 and 10 + i % 4."""
+
+    def __init__(self, rows):
+        self.shape = rows, 20
+        self.indptr = np.arange(rows + 1) * 2
+        numbers = np.arange(rows)
+        self.indices = np.stack([numbers % 3, 10 + numbers % 4], 1).astype(np.int32).ravel()
+
+    def write(self, path):
+        with open(path, "wb") as file:
+            np.array([*self.shape, len(self.indices)], np.int64).tofile(file)
+            self.indptr.astype(np.int64).tofile(file)
+            self.indices.tofile(file)
+            np.ones(len(self.indices), np.float32).tofile(file)
+
+
+class FilteredSample(Sample):
+    """One of the filter track, whose file of tags has no suffix."""
+
+    basedir, ds_metadata_fn = "tags", "metadata_2000"
+
+    def __init__(self):
+        os.makedirs(self.basedir, exist_ok=True)
+        Tags(self.nb).write(os.path.join(self.basedir, self.ds_metadata_fn))
+
+    def search_type(self):
+        return "knn_filtered"
+
 
 class BigAnnBenchmarksTest(unittest.TestCase):
     def setUp(self):
         folder = ADAPTERS / "big_ann_benchmarks"
         self.module = load(folder / "hmann_index.py")
-        self.module.DATASETS["sample"] = Sample
-        self.definition = yaml.safe_load((folder / "algos.yaml").read_text())["any"]["hmann"]
+        self.module.DATASETS.update(sample=Sample, filtered=FilteredSample)
+        self.definitions = yaml.safe_load((folder / "algos.yaml").read_text())
+        self.definition = self.definitions["any"]["hmann"]
         self.queries = hmann.read_vectors(QUERIES, COUNT)
         self.truth = hmann.exact_neighbors(hmann.read_vectors(BASE, ROWS), self.queries, K)
         scratch = tempfile.TemporaryDirectory(prefix="hmann_python_")
@@ -115,6 +149,32 @@ class BigAnnBenchmarksTest(unittest.TestCase):
                 self.assertTrue(again.load_index("sample"))
                 np.testing.assert_array_equal(self.run_all(again, group), found)
                 again.done()
+
+    def test_filters(self):
+        self.definition = self.definitions["yfcc-10M"]["hmann"]
+        algorithm = self.algorithm("filter")
+        algorithm.fit("filtered")
+        folder, name, parts = algorithm.index_files_to_store("filtered")
+        self.assertEqual(sorted(os.listdir(folder)), [name + part for part in parts])
+        base = hmann.read_vectors(BASE, ROWS).astype(np.int64)
+        tags = Tags(COUNT)
+        tags.indptr[-1] -= 2  # the last query wants no tag
+        truth = []
+        for i, query in enumerate(self.queries.astype(np.int64)):
+            rows = np.arange(i % 12 if i < COUNT - 1 else 0, ROWS, 12 if i < COUNT - 1 else 1)
+            truth.append(rows[np.argsort(((base[rows] - query) ** 2).sum(1), kind="stable")[:K]])
+        for params in json.loads(self.definition["run-groups"]["filter"]["query-args"]):
+            algorithm.set_query_arguments(params)
+            algorithm.filtered_query(self.queries, tags, K)
+            found = algorithm.get_results()
+            self.assertEqual(found.shape, (COUNT, K))
+            for i, labels in enumerate(found[:-1]):
+                self.assertEqual(set(labels % 12), {i % 12})
+            self.assertGreater(algorithm.get_additional()["dist_comps"], K)
+        share = np.mean([np.isin(mine, theirs).mean() for mine, theirs in zip(found, truth)])
+        self.assertGreaterEqual(share, 0.99)
+        algorithm.done()
+        self.assertTrue(self.algorithm("filter").load_index("filtered"))
 
     def run_all(self, algorithm, group):
         """Its answers at the last setting."""

@@ -1,6 +1,7 @@
 """hmann in big-ann-benchmarks; doc/python.md says how to run it there."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 
@@ -18,6 +19,9 @@ _SUFFIXES = {"float32": ".fbin", "uint8": ".u8bin", "int8": ".i8bin"}
 
 class Hmann(BaseANN):
     """An index whose L0 lies in DRAM (track T1) or elsewhere, as on NVMe (T2).
+
+    A data set of the filter track has a sparse matrix of tags, from which the index gets
+    attributes.
 
     Args:
         metric: 'euclidean', 'angular' or 'ip'.
@@ -41,16 +45,22 @@ class Hmann(BaseANN):
         folder, name, _ = self.index_files_to_store(dataset)
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, name)
-        # big-ann-benchmarks names a part of a large file; hmann recognizes files by suffix.
+        # big-ann-benchmarks names files as it likes; hmann recognizes them by suffix.
         base = path + _SUFFIXES[numpy.dtype(data.dtype).name]
-        if os.path.lexists(base):
-            os.remove(base)
-        os.symlink(os.path.abspath(data.get_dataset_fn()), base)
+        files = {base: data.get_dataset_fn()}
         build = dict(self._build)
         if "build_memory" in build:
             build.setdefault("work", path + ".work")
+        if data.search_type() == "knn_filtered":
+            build["attrs"] = path + ".spmat"
+            files[build["attrs"]] = os.path.join(data.basedir, data.ds_metadata_fn)
+        for link, file in files.items():
+            if os.path.lexists(link):
+                os.remove(link)
+            os.symlink(os.path.abspath(file), link)
         hmann.build(base, path, rows=data.nb, metric=self._metric, calibrate=False, **build)
-        os.remove(base)
+        for link in files:
+            os.remove(link)
         self._index = hmann.open(path, **self._open)
 
     def load_index(self, dataset):
@@ -64,28 +74,51 @@ class Hmann(BaseANN):
     def index_files_to_store(self, dataset):
         said = sorted(name for name in self._build if name != "work")
         options = "".join(f"-{name}-{self._build[name]}" for name in said)
-        name = f"{DATASETS[dataset]().short_name()}-{self._metric}{options}.hmann"
-        return os.path.join("data", "indices", self.track(), "hmann"), name, [""]
+        data = DATASETS[dataset]()
+        name = f"{data.short_name()}-{self._metric}{options}.hmann"
+        parts = ["", ".attrs"] if data.search_type() == "knn_filtered" else [""]
+        return os.path.join("data", "indices", self.track(), "hmann"), name, parts
 
     def set_query_arguments(self, params):
         """``threads``, ``in_flight`` and parameters of ``hmann.Index.search``, by name."""
         self._params = params
 
     def query(self, X, k):
-        self._asked = X, k
-        self.res = self._index.search(X, k, **self._params).labels
+        self._asked = [X], k, [None]
+        self.res = self._search()[0].labels
+
+    def filtered_query(self, X, filter, k):
+        """Finds neighbors of query i that have all tags in row i of the matrix `filter`."""
+        rows = [filter.indices[b:e] for b, e in zip(filter.indptr, filter.indptr[1:])]
+        tags = [", ".join(map(str, row)) for row in rows]
+        self._asked = X, k, [f"has(tags, {some})" if some else None for some in tags]
+        self.res = numpy.array([answer.labels for answer in self._search()])
+
+    def _search(self, **more):
+        """The answers to each query or group of queries with its filter."""
+        queries, k, filters = self._asked
+        params = {**self._params, **more}
+        threads = 1 if len(filters) == 1 else params.pop("threads", None) or os.cpu_count()
+
+        def answer(query, filter):
+            return self._index.search(query, k, filter=filter, **params)
+
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(answer, queries, filters))
 
     def get_results(self):
         return self.res
 
     def get_additional(self):
         """Counters of one additional search."""
-        queries, k = self._asked
-        counters = self._index.search(queries, k, details=True, **self._params).details["counters"]
-        distances = counters["distances_fast"] + counters["distances_slow"]
+        counters = [answer.details["counters"] for answer in self._search(details=True)]
+
+        def mean(*names):
+            return sum(one[name] for one in counters for name in names) / len(self.res)
+
         return {
-            "dist_comps": distances / len(queries),
-            "mean_ssd_ios": counters["io_reads"] / len(queries),
+            "dist_comps": mean("distances_fast", "distances_slow"),
+            "mean_ssd_ios": mean("io_reads"),
         }
 
     def done(self):
