@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "datasets/toolbox/exact_neighbors.h"
 #include "datasets/toolbox/fetch.h"
