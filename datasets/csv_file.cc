@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "datasets/file_vectors.h"
 #include "index/base/errors.h"

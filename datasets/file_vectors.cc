@@ -1,6 +1,5 @@
 #include "datasets/file_vectors.h"
 
-#include "absl/strings/str_cat.h"
 #include "index/base/cpu.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"

@@ -1,4 +1,3 @@
-#include "absl/strings/str_cat.h"
 #include "datasets/hdf5_file.h"
 #include "index/base/errors.h"
 

@@ -2,7 +2,6 @@
 
 #include <hdf5.h>
 
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
-#include "index/base/units.h"
 
 namespace hmann {
 namespace {

@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "datasets/file_vectors.h"
-#include "hmann/distance.h"
 
 namespace hmann {
 

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "datasets/file_vectors.h"
 #include "datasets/row_layout.h"
 #include "datasets/vector_file.h"

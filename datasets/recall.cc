@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/check.h"
 #include "index/base/errors.h"
 #include "index/base/statistics.h"

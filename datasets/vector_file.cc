@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "datasets/file_vectors.h"
 #include "datasets/hdf5_file.h"
 #include "index/base/errors.h"

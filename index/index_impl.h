@@ -15,7 +15,6 @@
 #include "hmann/progress.h"
 #include "hmann/tier.h"
 #include "hmann/tuned_table.h"
-#include "index/base/errors.h"
 #include "index/codes/encoder.h"
 #include "index/filter_cache.h"
 #include "index/format/reader.h"

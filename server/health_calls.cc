@@ -1,7 +1,6 @@
 #include "server/health_calls.h"
 
 #include <chrono>
-#include <string>
 
 #include "absl/strings/match.h"
 

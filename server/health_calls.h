@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memory>
-
 #include "grpcpp/support/server_interceptor.h"
 #include "server/core/metrics.h"
 

@@ -3,7 +3,6 @@
 #include <set>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 

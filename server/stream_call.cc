@@ -1,6 +1,5 @@
 #include "server/stream_call.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "index/base/status_macros.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "server/unary_call.h"

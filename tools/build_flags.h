@@ -5,8 +5,6 @@
 
 #include "CLI/App.hpp"
 #include "hmann/build.h"
-#include "hmann/tune.h"
-#include "index/report/report.h"
 #include "index/tune/plan_structure.h"
 
 namespace hmann::tools {

@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "datasets/ground_truth.h"
 #include "datasets/hdf5_file.h"
 #include "datasets/toolbox/catalog.h"

@@ -8,7 +8,6 @@
 #include "hmann/hmann.h"
 #include "index/base/status_macros.h"
 #include "tools/commands.h"
-#include "tools/open_flags.h"
 #include "tools/print.h"
 
 namespace hmann::tools {

@@ -1,9 +1,7 @@
 #include "datasets/toolbox/answer_writer.h"
 
 #include <limits>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "datasets/ground_truth.h"
 #include "datasets/row_layout.h"
 #include "index/base/check.h"

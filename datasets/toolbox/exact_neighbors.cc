@@ -4,11 +4,9 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "datasets/exact_distance.h"
 #include "index/base/buffer.h"
 #include "index/base/cpu.h"

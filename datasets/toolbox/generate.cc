@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "datasets/toolbox/norm_spread.h"
 #include "datasets/vector_writer.h"
 #include "index/base/errors.h"

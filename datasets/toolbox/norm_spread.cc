@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "hmann/distance.h"
 #include "index/base/errors.h"
 #include "index/base/random.h"

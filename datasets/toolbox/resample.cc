@@ -1,7 +1,6 @@
 #include "datasets/toolbox/resample.h"
 
 #include <cstring>
-#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/toolbox/norm_spread.h"

@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "eval/benchmark.h"
-#include "eval/program/finished_flags.h"
 #include "tools/commands.h"
 
 namespace hmann::eval {

@@ -3,7 +3,6 @@
 #include <array>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
 
 namespace hmann {

@@ -1,4 +1,3 @@
-#include "absl/strings/str_cat.h"
 #include "index/codes/scalar_quantizer.h"
 #include "index/format/header.h"
 #include "index/format/label_order.h"

@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "index/codes/scalar_quantizer.h"
 #include "index/format/reader.h"

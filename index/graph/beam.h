@@ -5,7 +5,6 @@
 #include <cstring>
 #include <vector>
 
-#include "hmann/distance.h"
 #include "index/graph/types.h"
 
 namespace hmann {

@@ -1,7 +1,6 @@
 #include "hmann/search_params.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "absl/strings/str_join.h"

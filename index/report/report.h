@@ -9,7 +9,6 @@
 #include "hmann/tune.h"
 #include "index/tune/forecast.h"
 #include "index/tune/plan_report.h"
-#include "index/tune/plan_structure.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {

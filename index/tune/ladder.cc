@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "absl/status/statusor.h"
-#include "hmann/param_table.h"
 
 namespace hmann {
 namespace {

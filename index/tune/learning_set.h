@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/ground_truth.h"
-#include "hmann/hmann.h"
 #include "hmann/progress.h"
 #include "index/format/reader.h"
 

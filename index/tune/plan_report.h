@@ -4,7 +4,6 @@
 
 #include "absl/status/statusor.h"
 #include "hmann/build.h"
-#include "hmann/tune.h"
 #include "index/tune/memory_rule.h"
 
 namespace hmann {

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "hmann/hmann.h"
 #include "server/core/metrics.h"
 #include "server/core/options.h"

@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 

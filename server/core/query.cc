@@ -1,6 +1,5 @@
 #include "server/core/query.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>

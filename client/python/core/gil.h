@@ -3,7 +3,6 @@
 
 #include <cxxabi.h>
 #include <pybind11/pybind11.h>
-#include <unistd.h>
 
 namespace hmann::python {
 

@@ -18,7 +18,6 @@
 #include "hmann/tune.h"
 #include "index/base/cpu.h"
 #include "index/base/errors.h"
-#include "index/base/status_macros.h"
 #include "index/params/params_json.h"
 #include "index/report/report.h"
 

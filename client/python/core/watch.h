@@ -8,7 +8,6 @@
 #include <functional>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "client/python/core/convert.h"
 #include "hmann/progress.h"
 

@@ -9,7 +9,6 @@
 #include "client/python/core/vectors.h"
 #include "client/python/core/watch.h"
 #include "datasets/toolbox/exact_neighbors.h"
-#include "index/base/status_macros.h"
 #include "index/report/report.h"
 
 namespace hmann::python {

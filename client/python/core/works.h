@@ -5,7 +5,6 @@
 
 #include "client/python/core/convert.h"
 #include "hmann/build.h"
-#include "index/report/report.h"
 
 namespace hmann::python {
 
