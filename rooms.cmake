@@ -206,7 +206,7 @@ function(hmann_kernel_tests room prefix)
     return()
   endif()
   list(TRANSFORM K_NEON PREPEND ${CMAKE_SOURCE_DIR}/)
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.h ${CMAKE_SOURCE_DIR}/${room}/*.def)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.h ${CMAKE_SOURCE_DIR}/${room}/*/*.h ${CMAKE_SOURCE_DIR}/${room}/*.def)
   set(program ${CMAKE_CURRENT_BINARY_DIR}/${prefix}_conformance_aarch64)
   add_custom_command(OUTPUT ${program}
     COMMAND ${AARCH64_CXX} -std=c++20 -O3 -ffp-contract=off ${K_FLAGS} -Wall -Wextra -static -I${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR}/index/include ${K_NEON} -o ${program}

@@ -8,7 +8,7 @@
 #include <list>
 
 #include "eval/models/first_touch.h"
-#include "eval/models/memory_mode_acceptance.h"
+#include "eval/models/testing/memory_mode_acceptance.h"
 #include "index/base/random.h"
 
 namespace hmann::eval {

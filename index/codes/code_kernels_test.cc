@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "index/codes/choose.h"
-#include "index/codes/conformance.h"
+#include "index/codes/testing/conformance.h"
 #include "index/distance/simd_level.h"
 
 namespace hmann {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "index/distance/conformance.h"
 #include "index/distance/reference.h"
 #include "index/distance/simd_level.h"
+#include "index/distance/testing/conformance.h"
 
 namespace hmann {
 namespace {

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdlib>
 
-#include "index/tiers/access_streams.h"
 #include "index/tiers/block_cache.h"
+#include "index/tiers/testing/access_streams.h"
 
 /// The cost of a lookup: with the cache off, for a miss in an index of the given number
 /// of blocks, and for a hit. Also the hit rates of two streams with a tenth of the blocks

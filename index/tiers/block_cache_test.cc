@@ -15,7 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "index/base/random.h"
 #include "index/base/units.h"
-#include "index/tiers/access_streams.h"
+#include "index/tiers/testing/access_streams.h"
 
 namespace hmann {
 namespace {

@@ -1,4 +1,4 @@
-#include "index/codes/conformance.h"
+#include "index/codes/testing/conformance.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

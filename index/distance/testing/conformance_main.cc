@@ -1,7 +1,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "index/distance/conformance.h"
+#include "index/distance/testing/conformance.h"
 
 /// Usage: conformance <level>... Fails when a named level is not supported here, or when
 /// any supported level is wrong.

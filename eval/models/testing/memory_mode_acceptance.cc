@@ -1,4 +1,4 @@
-#include "eval/models/memory_mode_acceptance.h"
+#include "eval/models/testing/memory_mode_acceptance.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@ std::vector<RequestRow> Requests(const Cache& empty) {
 }
 
 // C of the loops: every share below is a whole number of lines.
-constexpr std::uint64_t kLines = 10'000;
+constexpr std::uint64_t kCacheLines = 10'000;
 
 enum class Kind { kRead, kWrite };
 
@@ -51,8 +51,8 @@ double Pass(DirectMappedCache& cache, Kind kind, std::uint64_t from, std::uint64
 
 /// A loop over `share` of the capacity, in its steady state.
 double Loop(Kind kind, double share) {
-  DirectMappedCache cache(kLines);
-  const auto lines = static_cast<std::uint64_t>(std::lround(share * kLines));
+  DirectMappedCache cache(kCacheLines);
+  const auto lines = static_cast<std::uint64_t>(std::lround(share * kCacheLines));
   for (int lap = 0; lap < 3; ++lap) Pass(cache, kind, 0, lines);
   return Pass(cache, kind, 0, lines);
 }
@@ -64,8 +64,8 @@ struct Ends {
 
 /// A pass over 2.2 C of one kind after laps of the other.
 Ends PassAfter(Kind before, Kind kind) {
-  DirectMappedCache cache(kLines);
-  constexpr std::uint64_t kAll = kLines * 22 / 10, kTenth = kLines / 10;
+  DirectMappedCache cache(kCacheLines);
+  constexpr std::uint64_t kAll = kCacheLines * 22 / 10, kTenth = kCacheLines / 10;
   for (int lap = 0; lap < 3; ++lap) Pass(cache, before, 0, kAll);
   Ends ends;
   ends.first = Pass(cache, kind, 0, kTenth);
@@ -75,10 +75,10 @@ Ends PassAfter(Kind before, Kind kind) {
 }
 
 double HitsOfAliases() {
-  DirectMappedCache cache(kLines);
+  DirectMappedCache cache(kCacheLines);
   for (int i = 0; i < 1000; ++i) {
     cache.Read(7);
-    cache.Read(7 + kLines);
+    cache.Read(7 + kCacheLines);
   }
   return static_cast<double>(cache.hits());
 }

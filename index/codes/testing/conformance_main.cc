@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "index/codes/choose.h"
-#include "index/codes/conformance.h"
+#include "index/codes/testing/conformance.h"
 
 /// Usage: conformance <level>... Fails when this build lacks a level, when one of them is
 /// wrong, or when code bytes differ here.

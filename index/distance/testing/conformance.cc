@@ -1,4 +1,4 @@
-#include "index/distance/conformance.h"
+#include "index/distance/testing/conformance.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
