@@ -45,24 +45,23 @@ void Follow(Counter& counter, std::uint64_t now) {
   counter.Increment(static_cast<double>(now) - counter.Value());
 }
 
+/// The one with these labels, which is made when it is first asked for.
+Counter& CounterIn(prometheus::Registry& families, const char* name, const char* help,
+                   const Labels& labels = {}) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(families).Add(labels);
+}
+
+Gauge& GaugeIn(prometheus::Registry& families, const char* name, const char* help,
+               const Labels& labels = {}) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(families).Add(labels);
+}
+
 }  // namespace
 
 const char* Name(Refusal refusal) {
-  switch (refusal) {
-    case Refusal::kDescriptors:
-      return "descriptors";
-    case Refusal::kConnections:
-      return "connections";
-    case Refusal::kPeer:
-      return "peer";
-    case Refusal::kStreams:
-      return "streams";
-    case Refusal::kCancels:
-      return "cancels";
-    case Refusal::kHalfSent:
-      return "half_sent";
-  }
-  return "";
+  constexpr const char* kNames[] = {"descriptors", "connections", "peer",
+                                    "streams",     "cancels",     "half_sent"};
+  return kNames[static_cast<std::size_t>(refusal)];
 }
 
 struct Metrics::OfIndex {
@@ -72,36 +71,33 @@ struct Metrics::OfIndex {
 
 Metrics::Metrics(const Registry& registry)
     : indexes_(registry), families_(std::make_unique<prometheus::Registry>()) {
-  const auto counter = [&](const char* name, const char* help) -> auto& {
-    return prometheus::BuildCounter().Name(name).Help(help).Register(*families_);
+  static constexpr struct {
+    Counter* OfIndex::*counter;
+    const char *name, *help;
+  } kCounters[] = {
+      {&OfIndex::queries, "hmann_queries_total", "Queries that were answered"},
+      {&OfIndex::node_accesses, "hmann_node_accesses_total",
+       "Records of slow memory that queries used, with repeats"},
+      {&OfIndex::io_reads, "hmann_device_reads_total", "Reads that queries asked a device for"},
+      {&OfIndex::io_bytes, "hmann_device_read_bytes_total", "Bytes of these"},
+      {&OfIndex::distances, "hmann_distances_total", "Exact distances that queries computed"},
+      {&OfIndex::scrubbed, "hmann_scrubbed_bytes_total",
+       "Bytes read in place that were compared with their checksums"},
   };
   auto& seconds =
       prometheus::BuildHistogram()
           .Name("hmann_request_seconds")
           .Help("Calls that were answered, from when the request was there to the reply")
           .Register(*families_);
-  auto& queries = counter("hmann_queries_total", "Queries that were answered");
-  auto& node_accesses = counter("hmann_node_accesses_total",
-                                "Records of slow memory that queries used, with repeats");
-  auto& io_reads = counter("hmann_device_reads_total", "Reads that queries asked a device for");
-  auto& io_bytes = counter("hmann_device_read_bytes_total", "Bytes of these");
-  auto& distances = counter("hmann_distances_total", "Exact distances that queries computed");
-  auto& scrubbed = counter("hmann_scrubbed_bytes_total",
-                           "Bytes read in place that were compared with their checksums");
   for (const auto& index : indexes_.indexes()) {
-    const Labels name = {{"index", index->name()}};
     auto of = std::make_unique<OfIndex>();
     for (const auto& [method, word] : kMethods) {
       if (method == Method::kList || method == Method::kHealth) continue;
       of->seconds[static_cast<std::size_t>(method)] =
           &seconds.Add({{"index", index->name()}, {"method", word}}, Seconds());
     }
-    of->queries = &queries.Add(name);
-    of->node_accesses = &node_accesses.Add(name);
-    of->io_reads = &io_reads.Add(name);
-    of->io_bytes = &io_bytes.Add(name);
-    of->distances = &distances.Add(name);
-    of->scrubbed = &scrubbed.Add(name);
+    for (const auto& [counter, name, help] : kCounters)
+      (*of).*counter = &CounterIn(*families_, name, help, {{"index", index->name()}});
     of_index_.push_back(std::move(of));
   }
   of_none_ = std::make_unique<OfIndex>();
@@ -124,14 +120,12 @@ void Metrics::Ended(Method method, const ServedIndex* index, const absl::Status&
   if (status.ok())
     return of_none_->seconds[static_cast<std::size_t>(method)]->Observe(ToSeconds(took));
   const std::string name = index == nullptr ? "" : index->name();
-  prometheus::BuildCounter()
-      .Name("hmann_failed_requests_total")
-      .Help("Calls that ended with an error, by code and, where it has one, reason")
-      .Register(*families_)
-      .Add({{"index", name},
-            {"method", kMethods[static_cast<std::size_t>(method)].second},
-            {"code", absl::StatusCodeToString(status.code())},
-            {"reason", ReasonOf(status)}})
+  CounterIn(*families_, "hmann_failed_requests_total",
+            "Calls that ended with an error, by code and, where it has one, reason",
+            {{"index", name},
+             {"method", kMethods[static_cast<std::size_t>(method)].second},
+             {"code", absl::StatusCodeToString(status.code())},
+             {"reason", ReasonOf(status)}})
       .Increment();
 }
 
@@ -148,22 +142,15 @@ void Metrics::Worked(const ServedIndex& index, const Counters& work) {
 
 void Metrics::ShowConnections(const ProcessFacts& facts) {
   const ConnectionCounts& counts = *facts.connections;
-  const auto count = [&](const char* name, const char* help, const Labels& labels,
-                         std::uint64_t now) {
-    Follow(prometheus::BuildCounter().Name(name).Help(help).Register(*families_).Add(labels), now);
-  };
-  prometheus::BuildGauge()
-      .Name("hmann_connections")
-      .Help("Connections that are open")
-      .Register(*families_)
-      .Add({})
+  GaugeIn(*families_, "hmann_connections", "Connections that are open")
       .Set(static_cast<double>(counts.open.load()));
-  count("hmann_connections_accepted_total", "Connections that were taken", {},
-        counts.accepted.load());
+  Follow(CounterIn(*families_, "hmann_connections_accepted_total", "Connections that were taken"),
+         counts.accepted.load());
   const auto refused = [&](const char* reason, std::uint64_t now) {
-    count("hmann_connections_refused_total",
-          "Connections that were not taken, or were shut down, by reason", {{"reason", reason}},
-          now);
+    Follow(CounterIn(*families_, "hmann_connections_refused_total",
+                     "Connections that were not taken, or were shut down, by reason",
+                     {{"reason", reason}}),
+           now);
   };
   for (const Refusal refusal : kRefusals)
     refused(Name(refusal), counts.refused[static_cast<std::size_t>(refusal)].load());
@@ -173,47 +160,45 @@ void Metrics::ShowConnections(const ProcessFacts& facts) {
 
 std::string Metrics::Text(const SearchPool& pool, const ProcessFacts& facts) {
   const std::lock_guard lock(reading_);
-  const auto gauge = [&](const char* name, const char* help, const Labels& labels) -> Gauge& {
-    return prometheus::BuildGauge().Name(name).Help(help).Register(*families_).Add(labels);
-  };
   for (std::size_t i = 0; i < of_index_.size(); ++i) {
     ServedIndex& index = *indexes_.indexes()[i];
     Follow(*of_index_[i]->scrubbed, index.scrub().bytes.load());
     for (const IndexState state :
          {IndexState::kLoading, IndexState::kServing, IndexState::kFailed}) {
-      gauge("hmann_index_state", "1 of the state that an index is in",
-            {{"index", index.name()}, {"state", Name(state)}})
+      GaugeIn(*families_, "hmann_index_state", "1 of the state that an index is in",
+              {{"index", index.name()}, {"state", Name(state)}})
           .Set(index.state() == state ? 1 : 0);
     }
     for (const Placement& placement : index.placements()) {
-      gauge("hmann_placed_bytes", "Bytes of an index, by structure and tier",
-            {{"index", index.name()}, {"structure", placement.structure}, {"tier", placement.tier}})
+      GaugeIn(
+          *families_, "hmann_placed_bytes", "Bytes of an index, by structure and tier",
+          {{"index", index.name()}, {"structure", placement.structure}, {"tier", placement.tier}})
           .Set(static_cast<double>(placement.bytes));
     }
   }
   const PoolLoad load = pool.load();
   for (const auto& [lane, of] : {std::pair("quick", load.quick), std::pair("bulk", load.bulk)}) {
-    gauge("hmann_queued_requests", "Calls that wait for a thread, wholly or in part",
-          {{"lane", lane}})
+    GaugeIn(*families_, "hmann_queued_requests", "Calls that wait for a thread, wholly or in part",
+            {{"lane", lane}})
         .Set(static_cast<double>(of.jobs));
-    gauge("hmann_queued_seconds", "What they and those that run will take of a thread, estimated",
-          {{"lane", lane}})
+    GaugeIn(*families_, "hmann_queued_seconds",
+            "What they and those that run will take of a thread, estimated", {{"lane", lane}})
         .Set(ToSeconds(of.work));
-    gauge("hmann_busy_threads", "Threads that search", {{"lane", lane}}).Set(of.busy);
+    GaugeIn(*families_, "hmann_busy_threads", "Threads that search", {{"lane", lane}}).Set(of.busy);
   }
-  gauge("hmann_request_bytes", "Bytes of requests in progress and of their replies, approximately",
-        {})
+  GaugeIn(*families_, "hmann_request_bytes",
+          "Bytes of requests in progress and of their replies, approximately")
       .Set(static_cast<double>(load.bytes));
   if (facts.connections != nullptr) ShowConnections(facts);
-  const auto follow = [&](const char* name, const char* help, std::uint64_t now) {
-    Follow(prometheus::BuildCounter().Name(name).Help(help).Register(*families_).Add({}), now);
-  };
-  follow("hmann_log_lines_dropped_total", "Log lines that were not read in time",
+  Follow(CounterIn(*families_, "hmann_log_lines_dropped_total",
+                   "Log lines that were not read in time"),
          facts.dropped_log_lines);
-  follow("hmann_reload_failures_total", "Changed files that were not accepted: tokens, TLS, tuned",
+  Follow(CounterIn(*families_, "hmann_reload_failures_total",
+                   "Changed files that were not accepted: tokens, TLS, tuned"),
          facts.failed_reloads);
   if (facts.certificate_expires.has_value()) {
-    gauge("hmann_certificate_expires_seconds", "When the certificate expires, since 1970", {})
+    GaugeIn(*families_, "hmann_certificate_expires_seconds",
+            "When the certificate expires, since 1970")
         .Set(static_cast<double>(*facts.certificate_expires));
   }
   return prometheus::TextSerializer().Serialize(families_->Collect());

@@ -25,15 +25,8 @@ FileStamp StampOf(const std::string& path) {
 }  // namespace
 
 const char* Name(IndexState state) {
-  switch (state) {
-    case IndexState::kLoading:
-      return "loading";
-    case IndexState::kServing:
-      return "serving";
-    case IndexState::kFailed:
-      return "failed";
-  }
-  return "";
+  constexpr const char* kNames[] = {"loading", "serving", "failed"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 Generation::Generation(std::unique_ptr<FileGuard> guard)
