@@ -162,7 +162,7 @@ TEST(LoadingTest, ACorruptIndexDoesNotStopTheOthers) {
 TEST(LoadingTest, NoIndexAtAllIsAnError) {
   const TempFolder folder;
   const auto server = *Server::Start(LoopbackOptions({{"none", folder / "none"}}));
-  const absl::Status status = server->WaitLoaded();
+  const absl::Status status = WaitLoaded(*server);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("none"));
   Health health(server->address());

@@ -221,9 +221,7 @@ void Server::Load() {
     }
     PublishHealth();
   }
-  const std::lock_guard lock(mutex_);
-  loaded_ = true;
-  loaded_changed_.notify_all();
+  loaded_.store(true);
 }
 
 void Server::PublishHealth() {
@@ -288,20 +286,8 @@ void Server::Watch() {
   }
 }
 
-absl::Status Server::WaitLoaded() {
-  {
-    std::unique_lock lock(mutex_);
-    loaded_changed_.wait(lock, [this] { return loaded_; });
-  }
-  return LoadOutcome();
-}
-
-std::optional<absl::Status> Server::Loaded() {
-  const std::lock_guard lock(mutex_);
-  return loaded_ ? std::optional(LoadOutcome()) : std::nullopt;
-}
-
-absl::Status Server::LoadOutcome() const {
+std::optional<absl::Status> Server::Loaded() const {
+  if (!loaded_.load()) return std::nullopt;
   std::vector<std::string> reasons;
   for (const auto& index : registry_->indexes()) {
     if (index->state() == IndexState::kServing) return absl::OkStatus();

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -61,11 +60,9 @@ class Server {
   /// The address of /metrics, for example "127.0.0.1:9100"; empty when there is none.
   std::string http_address() const;
 
-  /// Blocks until every index serves or has failed. Errors: FAILED_PRECONDITION with the
-  /// reasons when none serves.
-  absl::Status WaitLoaded();
-  /// The same without waiting: nullopt while an index is loading.
-  std::optional<absl::Status> Loaded();
+  /// nullopt while an index is loading. Errors: FAILED_PRECONDITION with the reasons when
+  /// none serves.
+  std::optional<absl::Status> Loaded() const;
   /// Reads tokens, TLS files and tuned tables again soon, and logs the outcome. They are
   /// also read when they change.
   void Reload() { reload_.store(true); }
@@ -88,7 +85,6 @@ class Server {
   void Watch();
   void ReloadFiles(bool requested);
   void Report(const char* what, const absl::StatusOr<bool>& changed, bool requested);
-  absl::Status LoadOutcome() const;
   void PublishHealth();
   void Withdrawn(const ServedIndex& index);
   void RefuseUntilQuiet(std::chrono::nanoseconds most);
@@ -106,12 +102,9 @@ class Server {
   std::unique_ptr<ConnectionGuard> guard_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  std::atomic<bool> stop_{false}, draining_{false}, reload_{false};
+  std::atomic<bool> stop_{false}, draining_{false}, reload_{false}, loaded_{false};
   std::atomic<std::uint64_t> failed_reloads_{0};
   std::map<std::string, absl::Status> reported_;  ///< last failures; used by watcher_ only
-  std::mutex mutex_;
-  std::condition_variable loaded_changed_;
-  bool loaded_ = false;
   std::mutex health_mutex_;
   std::thread loader_, watcher_;
   std::unique_ptr<Scrubber> scrubber_;

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
@@ -93,6 +94,13 @@ ServerOptions LoopbackOptions(std::vector<IndexSpec> indexes) {
   return options;
 }
 
+absl::Status WaitLoaded(const Server& server) {
+  std::optional<absl::Status> loaded;
+  for (; !loaded; loaded = server.Loaded())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return *loaded;
+}
+
 Served::Served(const ServerOptions& options) {
   auto started = Server::Start(options);
   EXPECT_TRUE(started.ok()) << started.status();
@@ -100,7 +108,7 @@ Served::Served(const ServerOptions& options) {
   server = *std::move(started);
   client = std::make_unique<client::Client>(
       *client::Client::Connect(server->address(), {.own_connection = true}));
-  server->WaitLoaded().IgnoreError();
+  WaitLoaded(*server).IgnoreError();
 }
 
 std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {

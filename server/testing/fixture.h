@@ -26,6 +26,9 @@ std::vector<std::byte> RepeatedQueries(std::size_t count);
 /// Options for loopback, port 0 and two threads.
 ServerOptions LoopbackOptions(std::vector<IndexSpec> indexes);
 
+/// Blocks until every index serves or has failed.
+absl::Status WaitLoaded(const Server& server);
+
 /// A server with loaded indexes, and a client connected to it.
 struct Served {
   explicit Served(const ServerOptions& options);
