@@ -53,8 +53,9 @@ class Verifier {
  private:
   static constexpr std::size_t kNodesPerStep = 4096;
 
-  std::uint64_t OffsetOf(const std::byte* place) const {
-    return static_cast<std::uint64_t>(place - file_.file().bytes().data());
+  std::uint64_t OffsetOf(const void* place) const {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) -
+                                      file_.file().bytes().data());
   }
 
   /// Runs one pass over [0, n) on all threads with progress. Returns the first fault by
@@ -181,9 +182,8 @@ class Verifier {
     const std::span<const NodeId> order = file_.label_order();
     const std::uint64_t row = file_.Label(id);
     if (order.empty() || order[row] == id) return;
-    fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&order[row])),
-                 absl::StrCat("order of labels: expected node ", id, ", of label ", row, "; found ",
-                              order[row]));
+    fault.Report(OffsetOf(&order[row]), absl::StrCat("order of labels: expected node ", id,
+                                                     ", of label ", row, "; found ", order[row]));
   }
 
   /// Checks the order of the user labels.
@@ -193,15 +193,14 @@ class Verifier {
     const std::span<const NodeId> order = file_.label_order();
     const std::span<const std::uint64_t> sorted = file_.sorted_labels();
     if (labels_.empty() || CheckLabelOrder(labels_, order, sorted, &wrong)) return absl::OkStatus();
-    fault.Report(
-        OffsetOf(wrong.in_sorted ? reinterpret_cast<const std::byte*>(&sorted[wrong.place])
-                                 : reinterpret_cast<const std::byte*>(&order[wrong.place])),
-        wrong.in_sorted ? absl::StrCat("sorted labels, entry ", wrong.place, ": expected ",
-                                       wrong.expected, "; found ", sorted[wrong.place])
-                        : absl::StrCat("order of labels, entry ", wrong.place,
-                                       ": expected a node whose label "
-                                       "and id come after those of the entry before; found ",
-                                       order[wrong.place]));
+    fault.Report(wrong.in_sorted ? OffsetOf(&sorted[wrong.place]) : OffsetOf(&order[wrong.place]),
+                 wrong.in_sorted
+                     ? absl::StrCat("sorted labels, entry ", wrong.place, ": expected ",
+                                    wrong.expected, "; found ", sorted[wrong.place])
+                     : absl::StrCat("order of labels, entry ", wrong.place,
+                                    ": expected a node whose label "
+                                    "and id come after those of the entry before; found ",
+                                    order[wrong.place]));
     return fault.ToStatus(file_.file().path());
   }
 
@@ -213,8 +212,7 @@ class Verifier {
     const auto quantizer =
         ScalarQuantizer::FromRange(kernels, info.scalar_bits, file_.scalar_range());
     if (!quantizer.ok()) {
-      return DataLoss(file_.file().path(), ": offset ",
-                      OffsetOf(reinterpret_cast<const std::byte*>(file_.scalar_range().data())),
+      return DataLoss(file_.file().path(), ": offset ", OffsetOf(file_.scalar_range().data()),
                       ": scalar range: ", quantizer.status().message());
     }
     const std::size_t bytes = quantizer->code_bytes();
@@ -325,21 +323,20 @@ class Verifier {
     if (const std::int64_t wrong = CellFault(n, n1, cells); wrong >= 0) {
       const auto at = std::min(static_cast<std::size_t>(wrong), cells.size() - 1);
       fault.Report(
-          OffsetOf(reinterpret_cast<const std::byte*>(&cells[at])),
+          OffsetOf(&cells[at]),
           absl::StrCat("cell ", wrong, ": expected a centroid below ", n1,
                        " of its own and a first node that ascends from ", n1, "; found centroid ",
                        cells[at].centroid, ", first ", cells[at].first));
     }
     for (const NodeId& centroid : file_.second_centroids()) {
       if (centroid < n1) continue;
-      fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&centroid)),
+      fault.Report(OffsetOf(&centroid),
                    absl::StrCat("second centroid: expected less than ", n1, "; found ", centroid));
       break;
     }
     for (const float& mean : file_.code_mean()) {
       if (!std::isfinite(mean))
-        fault.Report(OffsetOf(reinterpret_cast<const std::byte*>(&mean)),
-                     absl::StrCat("mean: expected a finite number; found ", mean));
+        fault.Report(OffsetOf(&mean), absl::StrCat("mean: expected a finite number; found ", mean));
     }
     return fault.ToStatus(file_.file().path());
   }
