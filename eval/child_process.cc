@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
-#include "index/base/file.h"
+#include "index/base/status_macros.h"
 #include "index/base/units.h"
 
 namespace hmann::eval {
@@ -54,21 +54,6 @@ std::string HowItEnded(int status) {
   GiveUp(argv[0]);
 }
 
-/// Descriptors that are closed at the end of a scope.
-class Descriptors {
- public:
-  ~Descriptors() {
-    for (const int fd : open_) ::close(fd);
-  }
-  int Add(int fd) {
-    if (fd >= 0) open_.push_back(fd);
-    return fd;
-  }
-
- private:
-  std::vector<int> open_;
-};
-
 }  // namespace
 
 absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& command,
@@ -77,25 +62,26 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  Descriptors its;  // the child's ends
   HMANN_RETURN_IF_ERROR(FileToWrite(log).status());
-  const int log_fd = its.Add(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (log_fd < 0) return ErrnoError(errno, "open", log);
-  const int group_fd = group.empty() ? -1 : its.Add(::open(group.c_str(), O_WRONLY | O_CLOEXEC));
-  if (group_fd < 0 && !group.empty()) return ErrnoError(errno, "open", group);
+  HMANN_ASSIGN_OR_RETURN(const FileDescriptor log_file,
+                         FileDescriptor::Open(log, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+  FileDescriptor group_file;
+  if (!group.empty()) {
+    HMANN_ASSIGN_OR_RETURN(group_file, FileDescriptor::Open(group, O_WRONLY));
+  }
   // stdin is a socket, since writing to one without a reader can suppress SIGPIPE.
   int in[2], out[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0)
     return ErrnoError(errno, "socketpair", command[0]);
   ChildProcess child;
-  child.in_ = in[1];
-  its.Add(in[0]);
+  child.in_ = FileDescriptor(in[1]);
+  const FileDescriptor its_in(in[0]);
   if (::pipe2(out, O_CLOEXEC) != 0) return ErrnoError(errno, "pipe", command[0]);
-  child.out_ = out[0];
-  its.Add(out[1]);
+  child.out_ = FileDescriptor(out[0]);
+  const FileDescriptor its_out(out[1]);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid == 0) Become(argv.data(), in[0], out[1], log_fd, group_fd, parent);
+  if (pid == 0) Become(argv.data(), in[0], out[1], log_file.fd(), group_file.fd(), parent);
   if (pid < 0) return ErrnoError(errno, "fork", command[0]);
   child.pid_ = pid;
   ::setpgid(pid, pid);  // also in the parent: either may come first
@@ -110,12 +96,7 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   return *this;
 }
 
-ChildProcess::~ChildProcess() {
-  Kill();
-  for (const int fd : {in_, out_}) {
-    if (fd >= 0) ::close(fd);
-  }
-}
+ChildProcess::~ChildProcess() { Kill(); }
 
 void ChildProcess::Kill() {
   if (pid_ <= 0) return;
@@ -130,7 +111,7 @@ void ChildProcess::Kill() {
 absl::Status ChildProcess::WriteLine(const std::string& line) {
   const std::string text = line + "\n";
   for (std::size_t done = 0; done < text.size();) {
-    const ssize_t sent = ::send(in_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+    const ssize_t sent = ::send(in_.fd(), text.data() + done, text.size() - done, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return Unavailable("it does not listen: ", std::strerror(errno));
     done += static_cast<std::size_t>(sent);
@@ -160,10 +141,10 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(milliseconds timeout,
             "it was silent for ", FormatDuration(1e-3 * static_cast<double>(timeout.count()))));
       slice = std::min(slice, left);
     }
-    pollfd waiting = {out_, POLLIN, 0};
+    pollfd waiting = {out_.fd(), POLLIN, 0};
     if (::poll(&waiting, 1, static_cast<int>(slice.count())) <= 0) continue;
     char chunk[4096];
-    const ssize_t got = ::read(out_, chunk, sizeof chunk);
+    const ssize_t got = ::read(out_.fd(), chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return Unavailable("it ended with ", Stop(milliseconds(2000)));
     buffer_.append(chunk, static_cast<std::size_t>(got));
@@ -171,7 +152,7 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(milliseconds timeout,
 }
 
 std::string ChildProcess::Stop(milliseconds patience) {
-  if (in_ >= 0) ::close(std::exchange(in_, -1));
+  in_ = FileDescriptor();
   if (pid_ <= 0) return "nothing: it was not running";
   const Clock::time_point start = Clock::now();
   int status = 0;

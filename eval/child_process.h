@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/base/file.h"
 
 namespace hmann::eval {
 
@@ -51,7 +52,7 @@ class ChildProcess {
   void Kill();
 
   pid_t pid_ = -1;
-  int in_ = -1, out_ = -1;
+  FileDescriptor in_, out_;
   std::string buffer_;
 };
 

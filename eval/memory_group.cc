@@ -36,13 +36,10 @@ struct Parent {
 
 /// Kernel files take a value in a single write.
 absl::Status WriteValue(const std::string& path, const std::string& value) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoError(errno, "open", path);
-  const ssize_t written = ::write(fd, value.data(), value.size());
-  const int error = errno;
-  ::close(fd);
+  HMANN_ASSIGN_OR_RETURN(const FileDescriptor file, FileDescriptor::Open(path, O_WRONLY));
+  const ssize_t written = ::write(file.fd(), value.data(), value.size());
   if (written == static_cast<ssize_t>(value.size())) return absl::OkStatus();
-  return ErrnoError(error, absl::StrCat("write '", value, "' to").c_str(), path);
+  return ErrnoError(errno, absl::StrCat("write '", value, "' to").c_str(), path);
 }
 
 /// The words of a small file; none if it cannot be read.

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -68,16 +67,12 @@ bool MayRetryHttp(int error) { return error == EAGAIN || error == EINTR; }
 
 }  // namespace
 
-/// Closes its socket when destroyed.
 struct HttpPort::Connection {
   enum class Phase { kReceive, kSend, kWaitForEnd };
 
-  Connection(int socket, HttpClock::time_point until) : fd(socket), deadline(until) {}
-  ~Connection() { close(fd); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
+  Connection(int fd, HttpClock::time_point until) : socket(fd), deadline(until) {}
 
-  const int fd;
+  const FileDescriptor socket;
   HttpClock::time_point deadline;  ///< of this phase; the last one inherits that of kSend
   Phase phase = Phase::kReceive;
   std::string head, reply;
@@ -88,8 +83,8 @@ struct HttpPort::Connection {
 absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Listen(const std::string& listen,
                                                            std::chrono::milliseconds deadline) {
   std::unique_ptr<HttpPort> http(new HttpPort(deadline));
-  http->stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (http->stop_ < 0) return absl::ErrnoToStatus(errno, "http: eventfd");
+  http->stop_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (http->stop_.fd() < 0) return absl::ErrnoToStatus(errno, "http: eventfd");
   if (const absl::Status status = ListenTcp(listen, &http->listeners_, &http->port_); !status.ok())
     return absl::Status(status.code(), absl::StrCat("--http ", listen, ": ", status.message()));
   return http;
@@ -97,11 +92,9 @@ absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Listen(const std::string& li
 
 HttpPort::~HttpPort() {
   if (thread_.joinable()) {
-    eventfd_write(stop_, 1);
+    eventfd_write(stop_.fd(), 1);
     thread_.join();
   }
-  for (const int listener : listeners_) close(listener);
-  if (stop_ >= 0) close(stop_);
 }
 
 void HttpPort::Add(const std::string& path, Page page) { pages_[path] = std::move(page); }
@@ -119,11 +112,12 @@ void HttpPort::Run() {
     const HttpClock::time_point begun = HttpClock::now();
     const bool pauses = begun < accept_from;
     HttpClock::time_point wake = pauses ? accept_from : begun + std::chrono::hours(1);
-    polled.assign(1, {stop_, POLLIN, 0});
-    for (const int listener : listeners_) polled.push_back({pauses ? -1 : listener, POLLIN, 0});
+    polled.assign(1, {stop_.fd(), POLLIN, 0});
+    for (const FileDescriptor& listener : listeners_)
+      polled.push_back({pauses ? -1 : listener.fd(), POLLIN, 0});
     for (const Connection& connection : open) {
       const bool sends = connection.phase == Connection::Phase::kSend;
-      polled.push_back({connection.fd, static_cast<short>(sends ? POLLOUT : POLLIN), 0});
+      polled.push_back({connection.socket.fd(), static_cast<short>(sends ? POLLOUT : POLLIN), 0});
       wake = std::min(wake, connection.deadline);
     }
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(wake - begun).count();
@@ -142,7 +136,7 @@ void HttpPort::Run() {
     // One at a time: the requests of the others are read in between.
     for (std::size_t i = 0; i < listeners_.size(); ++i) {
       if (polled[1 + i].revents == 0) continue;
-      const int fd = accept4(listeners_[i], nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      const int fd = accept4(listeners_[i].fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd < 0) {
         if (!MayRetryHttp(errno) && errno != ECONNABORTED) accept_from = now + kPause;
         continue;
@@ -160,7 +154,7 @@ bool HttpPort::Advance(Connection& connection) {
   std::array<char, kMostHeadBytes> bytes;
   if (connection.phase == Connection::Phase::kReceive) {
     std::string& head = connection.head;
-    const ssize_t got = recv(connection.fd, bytes.data(), kMostHeadBytes - head.size(), 0);
+    const ssize_t got = recv(connection.socket.fd(), bytes.data(), kMostHeadBytes - head.size(), 0);
     if (got < 0) return MayRetryHttp(errno);
     if (got == 0 && head.empty()) return false;
     head.append(bytes.data(), static_cast<std::size_t>(got));
@@ -173,17 +167,17 @@ bool HttpPort::Advance(Connection& connection) {
     const std::string_view reply = connection.reply;
     while (connection.sent < reply.size()) {
       const std::string_view rest = reply.substr(connection.sent);
-      const ssize_t sent = send(connection.fd, rest.data(), rest.size(), MSG_NOSIGNAL);
+      const ssize_t sent = send(connection.socket.fd(), rest.data(), rest.size(), MSG_NOSIGNAL);
       if (sent < 0) return MayRetryHttp(errno);
       connection.sent += static_cast<std::size_t>(sent);
     }
-    shutdown(connection.fd, SHUT_WR);
+    shutdown(connection.socket.fd(), SHUT_WR);
     connection.phase = Connection::Phase::kWaitForEnd;
     connection.settled = true;
   }
   // To close a socket with unread bytes resets the connection, and the client may lose
   // the reply. So the client closes first.
-  const ssize_t got = recv(connection.fd, bytes.data(), bytes.size(), 0);
+  const ssize_t got = recv(connection.socket.fd(), bytes.data(), bytes.size(), 0);
   return got > 0 || (got < 0 && MayRetryHttp(errno));
 }
 

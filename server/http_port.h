@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/base/file.h"
 
 namespace hmann::server {
 
@@ -76,8 +76,8 @@ class HttpPort {
 
   const std::chrono::milliseconds deadline_;
   std::map<std::string, Page> pages_;
-  std::vector<int> listeners_;
-  int stop_ = -1;  ///< an eventfd
+  std::vector<FileDescriptor> listeners_;
+  FileDescriptor stop_;  ///< an eventfd
   int port_ = 0;
   std::atomic<std::uint64_t> refused_{0};
   std::thread thread_;

@@ -65,8 +65,6 @@ class Signals {
   }
   ~Signals() {
     for (std::size_t i = 0; i < kTaken.size(); ++i) sigaction(kTaken[i], &before_[i], nullptr);
-    close(read_);
-    close(write_);
   }
 
   /// True when a signal to stop came within `time`; each counts once. Other signals call
@@ -74,7 +72,7 @@ class Signals {
   bool Wait(std::chrono::nanoseconds time, const std::function<void()>& reload) const {
     const auto end = std::chrono::steady_clock::now() + time;
     for (;;) {
-      for (char signal = 0; read(read_, &signal, 1) == 1;) {
+      for (char signal = 0; read(read_.fd(), &signal, 1) == 1;) {
         if (signal == SIGHUP) {
           reload();
         } else if (signal == SIGUSR1 || signal == SIGUSR2) {
@@ -86,7 +84,7 @@ class Signals {
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
       if (left.count() <= 0) return false;
-      pollfd waiting{read_, POLLIN, 0};
+      pollfd waiting{read_.fd(), POLLIN, 0};
       poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30)));
     }
   }
@@ -107,7 +105,7 @@ class Signals {
   }
 
   static inline std::atomic<int> pipe_{-1};  // reachable from the handler
-  const int read_, write_;
+  const FileDescriptor read_, write_;
   std::array<struct sigaction, kTaken.size()> before_{};
 };
 

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -30,13 +29,6 @@ constexpr long kStallSeconds = 60;
 constexpr long kMostRedirects = 10;
 constexpr int kMostPauseMs = 30'000;
 constexpr std::uint64_t kMostValidatorBytes = 4096;
-
-struct FileDescriptor {
-  int fd = -1;
-  ~FileDescriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 /// 0: unknown beforehand.
 std::uint64_t BytesWanted(const DownloadRequest& request) {
@@ -239,14 +231,14 @@ absl::Status CheckLength(const DownloadRequest& request, std::uint64_t have) {
 absl::Status Download(const DownloadRequest& request, Progress& progress) {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-  FileDescriptor file{::open(request.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
-  if (file.fd < 0) return ErrnoError(errno, "open", request.path);
+  HMANN_ASSIGN_OR_RETURN(const FileDescriptor file,
+                         FileDescriptor::Open(request.path, O_RDWR | O_CREAT, 0644));
   struct stat status {};
-  if (::fstat(file.fd, &status) != 0) return ErrnoError(errno, "stat", request.path);
+  if (::fstat(file.fd(), &status) != 0) return ErrnoError(errno, "stat", request.path);
   std::uint64_t have = static_cast<std::uint64_t>(status.st_size);
   const std::uint64_t wanted = BytesWanted(request);
   if (wanted != 0 && have > wanted) {
-    if (::ftruncate(file.fd, 0) != 0) return ErrnoError(errno, "truncate", request.path);
+    if (::ftruncate(file.fd(), 0) != 0) return ErrnoError(errno, "truncate", request.path);
     have = 0;
   }
   progress.Start(absl::StrCat("fetch ", request.url.substr(request.url.rfind('/') + 1)),
@@ -254,7 +246,7 @@ absl::Status Download(const DownloadRequest& request, Progress& progress) {
   absl::Status result = absl::OkStatus();
   int pause_ms = request.pause_ms;
   for (int attempt = 1; wanted == 0 || have < wanted; ++attempt) {
-    Transfer transfer{.request = &request, .progress = &progress, .fd = file.fd, .have = have};
+    Transfer transfer{.request = &request, .progress = &progress, .fd = file.fd(), .have = have};
     result = Attempt(request, &transfer);
     const bool advanced = transfer.have > have;
     have = transfer.have;
@@ -270,7 +262,7 @@ absl::Status Download(const DownloadRequest& request, Progress& progress) {
   }
   progress.Finish();
   HMANN_RETURN_IF_ERROR(result);
-  if (::fsync(file.fd) != 0) return ErrnoError(errno, "fsync", request.path);
+  if (::fsync(file.fd()) != 0) return ErrnoError(errno, "fsync", request.path);
   return absl::OkStatus();
 }
 

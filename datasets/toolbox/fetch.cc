@@ -34,22 +34,19 @@ std::string AddressOf(const std::string& url, const std::string& base_url) {
 /// number of vectors.
 absl::Status RewriteHeader(const RemoteFile& file, const std::string& path) {
   std::uint32_t header[2] = {0, 0};
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return ErrnoError(errno, "open", path);
-  absl::Status status;
+  HMANN_ASSIGN_OR_RETURN(const FileDescriptor its, FileDescriptor::Open(path, O_RDWR));
   const auto rows = static_cast<std::uint32_t>(file.rows);
-  if (::pread(fd, header, sizeof(header), 0) != sizeof(header)) {
-    status = DataLoss(path, ": a header of 8 bytes expected");
-  } else if ((header[0] != file.n && header[0] != rows) || header[1] != file.dim) {
-    status =
-        InvalidArgument(path, ": offset 0: n = ", header[0], ", dim = ", header[1],
-                        " found, n = ", file.n, ", dim = ", file.dim, " expected from ", file.url);
-  } else if (header[0] != rows &&
-             (::pwrite(fd, &rows, sizeof(rows), 0) != sizeof(rows) || ::fsync(fd) != 0)) {
-    status = ErrnoError(errno, "write", path);
+  if (::pread(its.fd(), header, sizeof(header), 0) != sizeof(header))
+    return DataLoss(path, ": a header of 8 bytes expected");
+  if ((header[0] != file.n && header[0] != rows) || header[1] != file.dim) {
+    return InvalidArgument(path, ": offset 0: n = ", header[0], ", dim = ", header[1],
+                           " found, n = ", file.n, ", dim = ", file.dim, " expected from ",
+                           file.url);
   }
-  ::close(fd);
-  return status;
+  if (header[0] != rows &&
+      (::pwrite(its.fd(), &rows, sizeof(rows), 0) != sizeof(rows) || ::fsync(its.fd()) != 0))
+    return ErrnoError(errno, "write", path);
+  return absl::OkStatus();
 }
 
 absl::Status CheckTruthHeader(const RemoteFile& file, const std::string& path) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
@@ -72,6 +73,16 @@ absl::Status ErrnoError(int error, const char* operation, const std::string& pat
   }
 }
 
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+absl::StatusOr<FileDescriptor> FileDescriptor::Open(const std::string& path, int flags, int mode) {
+  FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC, mode));
+  if (file.fd() < 0) return ErrnoError(errno, "open", path);
+  return file;
+}
+
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
@@ -81,25 +92,16 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   // Opening a pipe would wait for a process that writes to it.
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     return InvalidArgument(path, ": not a regular file");
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoError(errno, "open", path);
+  HMANN_ASSIGN_OR_RETURN(const FileDescriptor source, FileDescriptor::Open(path, O_RDONLY));
+  if (::fstat(source.fd(), &status) != 0) return ErrnoError(errno, "stat", path);
   MappedFile file;
   file.path_ = path;
-  absl::Status error;
-  if (::fstat(fd, &status) != 0) {
-    error = ErrnoError(errno, "stat", path);
-  } else if (status.st_size > 0) {
-    void* data =
-        ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, fd, 0);
-    if (data == MAP_FAILED) {
-      error = ErrnoError(errno, "mmap", path);
-    } else {
-      file.data_ = static_cast<const std::byte*>(data);
-      file.size_ = static_cast<std::size_t>(status.st_size);
-    }
-  }
-  ::close(fd);
-  if (!error.ok()) return error;
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  if (bytes == 0) return file;
+  void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, source.fd(), 0);
+  if (data == MAP_FAILED) return ErrnoError(errno, "mmap", path);
+  file.data_ = static_cast<const std::byte*>(data);
+  file.size_ = bytes;
   return file;
 }
 
@@ -111,6 +113,15 @@ void MappedFile::Advise(Access access, std::uint64_t offset, std::uint64_t bytes
                      : access == Access::kSequential ? MADV_SEQUENTIAL
                                                      : MADV_DONTNEED;
   ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, advice);
+}
+
+std::optional<double> ShareInMemory(std::span<const std::byte> mapped) {
+  std::vector<unsigned char> pages((mapped.size() + 4_KiB - 1) / 4_KiB);
+  if (::mincore(const_cast<std::byte*>(mapped.data()), mapped.size(), pages.data()) != 0)
+    return std::nullopt;
+  const auto there =
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+  return static_cast<double>(there) / static_cast<double>(pages.size());
 }
 
 absl::StatusOr<std::string> FileToWrite(const std::string& path) {
@@ -134,16 +145,14 @@ absl::StatusOr<std::string> FileToWrite(const std::string& path) {
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(temporary_, other.temporary_);
-  std::swap(fd_, other.fd_);
+  std::swap(file_, other.file_);
   std::swap(size_, other.size_);
   std::swap(buffer_, other.buffer_);
   return *this;
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd_ < 0) return;
-  ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (file_.fd() >= 0) ::unlink(temporary_.c_str());
 }
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
@@ -151,10 +160,11 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(file.path_, FileToWrite(path));
   file.temporary_ = absl::StrCat(file.path_, ".tmp.", ::getpid());
   ::unlink(file.temporary_.c_str());  // of a process that died, or a link put there
-  file.fd_ = ::open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file.fd_ < 0 && errno == ENOENT)
+  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+  file.file_ = FileDescriptor(::open(file.temporary_.c_str(), kFlags, 0644));
+  if (file.file_.fd() < 0 && errno == ENOENT)
     return NotFound("create ", file.path_, ": its folder does not exist: make it first");
-  if (file.fd_ < 0) return ErrnoError(errno, "create", file.path_);
+  if (file.file_.fd() < 0) return ErrnoError(errno, "create", file.path_);
   return file;
 }
 
@@ -162,7 +172,7 @@ absl::Status AtomicFile::Append(const void* data, std::size_t bytes) {
   const char* text = static_cast<const char*>(data);
   if (buffer_.size() + bytes > kWriteBuffer) HMANN_RETURN_IF_ERROR(Flush());
   if (bytes > kWriteBuffer) {
-    HMANN_RETURN_IF_ERROR(WriteFully(fd_, path_, size_, text, bytes));
+    HMANN_RETURN_IF_ERROR(WriteFully(file_.fd(), path_, size_, text, bytes));
   } else {
     buffer_.append(text, bytes);
   }
@@ -174,14 +184,15 @@ absl::Status AtomicFile::WriteAt(std::uint64_t offset, const void* data, std::si
   HMANN_RETURN_IF_ERROR(Flush());
   if (offset + bytes > size_)
     return absl::OutOfRangeError(absl::StrCat(path_, ": WriteAt past the end"));
-  return WriteFully(fd_, path_, offset, static_cast<const char*>(data), bytes);
+  return WriteFully(file_.fd(), path_, offset, static_cast<const char*>(data), bytes);
 }
 
 absl::Status AtomicFile::ExtendTo(std::uint64_t size) {
   HMANN_RETURN_IF_ERROR(Flush());
   if (size < size_)
     return absl::OutOfRangeError(absl::StrCat(path_, ": ExtendTo would shrink the file"));
-  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) return ErrnoError(errno, "truncate", path_);
+  if (::ftruncate(file_.fd(), static_cast<off_t>(size)) != 0)
+    return ErrnoError(errno, "truncate", path_);
   size_ = size;
   return absl::OkStatus();
 }
@@ -189,7 +200,7 @@ absl::Status AtomicFile::ExtendTo(std::uint64_t size) {
 absl::Status AtomicFile::Flush() {
   const std::string pending = std::move(buffer_);
   buffer_.clear();
-  return WriteFully(fd_, path_, size_ - pending.size(), pending.data(), pending.size());
+  return WriteFully(file_.fd(), path_, size_ - pending.size(), pending.data(), pending.size());
 }
 
 absl::StatusOr<std::string> AtomicFile::Written() {
@@ -198,18 +209,16 @@ absl::StatusOr<std::string> AtomicFile::Written() {
 }
 absl::Status AtomicFile::Commit() {
   HMANN_RETURN_IF_ERROR(Flush());
-  if (::fsync(fd_) != 0) return ErrnoError(errno, "fsync", path_);
+  if (::fsync(file_.fd()) != 0) return ErrnoError(errno, "fsync", path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", path_);
-  ::close(std::exchange(fd_, -1));
+  file_ = FileDescriptor();
   const std::size_t slash = path_.rfind('/');
   const std::string folder = slash == std::string::npos ? "."
                              : slash == 0               ? "/"
                                                         : path_.substr(0, slash);
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return ErrnoError(errno, "open", folder);
-  const int failed = ::fsync(fd) != 0 ? errno : 0;
-  ::close(fd);
-  return failed != 0 ? ErrnoError(failed, "fsync", folder) : absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(const FileDescriptor its,
+                         FileDescriptor::Open(folder, O_RDONLY | O_DIRECTORY));
+  return ::fsync(its.fd()) != 0 ? ErrnoError(errno, "fsync", folder) : absl::OkStatus();
 }
 
 absl::Status MakeFolders(const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,26 @@ namespace hmann {
 /// with the code that fits (NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED for a full
 /// disk or quota, ALREADY_EXISTS, else INTERNAL).
 absl::Status ErrnoError(int error, const char* operation, const std::string& path);
+
+/// A file descriptor that is closed on destruction. Move-only.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept { *this = std::move(other); }
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor();
+
+  /// Adds O_CLOEXEC. Errors: as open(2).
+  static absl::StatusOr<FileDescriptor> Open(const std::string& path, int flags, int mode = 0);
+
+  int fd() const { return fd_; }  ///< -1: none
+
+ private:
+  int fd_ = -1;
+};
 
 /// A file mapped for reading. The mapping stays valid while the object lives. The caller
 /// must not shrink the file meanwhile (SIGBUS). Move-only.
@@ -48,6 +69,10 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+/// Share of the pages of a mapped file that are in the page cache; nullopt, with errno
+/// set, if the kernel does not tell. `mapped` must start at a page and not be empty.
+std::optional<double> ShareInMemory(std::span<const std::byte> mapped);
 
 /// The file that a whole new one replaces when `path` is written: `path`, or where its
 /// links lead, which may not exist yet. Every rename over a file asks it first.
@@ -86,7 +111,7 @@ class AtomicFile {
   absl::Status Flush();
 
   std::string path_, temporary_;
-  int fd_ = -1;
+  FileDescriptor file_;
   std::uint64_t size_ = 0;
   std::string buffer_;  ///< bytes of [size_ - buffer_.size(), size_) not yet written
 };

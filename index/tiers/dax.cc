@@ -25,20 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class OpenFile {
- public:
-  OpenFile(const std::string& path, int flags)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-  OpenFile(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 bool IsBlank(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
@@ -76,33 +62,33 @@ class DaxTier : public Tier {
   /// before much is copied there.
   absl::Status TryFolder() const {
     const fs::path folder = fs::path(path_).parent_path();
-    const OpenFile file(folder.empty() ? "." : folder.string(), O_TMPFILE | O_RDWR);
-    if (file.get() < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+    const std::string name = folder.empty() ? "." : folder.string();
+    const FileDescriptor file(::open(name.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (file.fd() < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
       return absl::OkStatus();  // no such files here: the copy will tell
-    if (file.get() < 0) return ErrnoError(errno, "open", folder.string());
-    if (::ftruncate(file.get(), 4_KiB) != 0) return ErrnoError(errno, "truncate", folder.string());
-    void* mapping = MapSync(file.get(), 4_KiB);
+    if (file.fd() < 0) return ErrnoError(errno, "open", folder.string());
+    if (::ftruncate(file.fd(), 4_KiB) != 0) return ErrnoError(errno, "truncate", folder.string());
+    void* mapping = MapSync(file.fd(), 4_KiB);
     if (mapping == MAP_FAILED) return NoDax(errno);
     ::munmap(mapping, 4_KiB);
     return absl::OkStatus();
   }
 
   absl::StatusOr<Region> MapFile(std::size_t bytes) const {
-    const OpenFile file(path_, O_RDONLY);
-    if (file.get() < 0) return ErrnoError(errno, "open", path_);
+    HMANN_ASSIGN_OR_RETURN(const FileDescriptor file, FileDescriptor::Open(path_, O_RDONLY));
     struct stat status {};
-    if (::fstat(file.get(), &status) != 0) return ErrnoError(errno, "stat", path_);
+    if (::fstat(file.fd(), &status) != 0) return ErrnoError(errno, "stat", path_);
     if (static_cast<std::uint64_t>(status.st_size) < bytes) {
       return DataLoss("tier ", traits().name, ": expected ", bytes, " bytes, found a file of ",
                       status.st_size);
     }
     const std::size_t mapped = RoundUp(bytes, 4_KiB);
-    void* mapping = MapSync(file.get(), mapped);
+    void* mapping = MapSync(file.fd(), mapped);
     if (mapping == MAP_FAILED) return NoDax(errno);
     return RegionBuilder::OfMapping(
                {static_cast<std::byte*>(mapping), mapped}, bytes,
-               absl::StrCat("DAX from ", DeviceOfFile(file.get()), " (file ", path_, ")"),
-               DeviceNode(SysfsOfFile(file.get())))
+               absl::StrCat("DAX from ", DeviceOfFile(file.fd()), " (file ", path_, ")"),
+               DeviceNode(SysfsOfFile(file.fd())))
         .Seal();
   }
 
@@ -123,9 +109,8 @@ class DaxTier : public Tier {
                                " bytes are needed, found a device of ",
                                text.value_or("unknown size"));
     }
-    const OpenFile file(path_, O_RDWR);
-    if (file.get() < 0) return ErrnoError(errno, "open", path_);
-    void* mapping = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    HMANN_ASSIGN_OR_RETURN(const FileDescriptor file, FileDescriptor::Open(path_, O_RDWR));
+    void* mapping = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
     if (mapping == MAP_FAILED) return ErrnoError(errno, "mmap", path_);
     const std::span<std::byte> whole(static_cast<std::byte*>(mapping), size);
     RegionBuilder builder = RegionBuilder::OfMapping(

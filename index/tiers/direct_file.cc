@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/base/buffer.h"
-#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tiers/device_name.h"
@@ -38,13 +37,10 @@ std::optional<double> CachedShare(const DirectFile& file, std::uint64_t begin,
   void* mapping =
       ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.fd(), static_cast<off_t>(begin));
   if (mapping == MAP_FAILED) return std::nullopt;
-  std::vector<unsigned char> pages((bytes + 4_KiB - 1) / 4_KiB);
-  const bool reported = ::mincore(mapping, bytes, pages.data()) == 0;
+  const std::optional<double> share =
+      ShareInMemory({static_cast<const std::byte*>(mapping), bytes});
   ::munmap(mapping, bytes);
-  if (!reported) return std::nullopt;
-  const auto here =
-      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
-  return static_cast<double>(here) / static_cast<double>(pages.size());
+  return share;
 }
 
 }  // namespace
@@ -62,11 +58,9 @@ absl::StatusOr<std::shared_ptr<const DirectFile>> DirectFile::Open(const std::st
   return file;
 }
 
-DirectFile::~DirectFile() { ::close(fd_); }
-
 absl::StatusOr<std::uint64_t> DirectFile::Size() const {
   struct stat status {};
-  if (::fstat(fd_, &status) != 0) return ErrnoError(errno, "stat", path_);
+  if (::fstat(fd(), &status) != 0) return ErrnoError(errno, "stat", path_);
   return static_cast<std::uint64_t>(status.st_size);
 }
 

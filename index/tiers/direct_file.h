@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "hmann/block_reader.h"
 #include "hmann/tier.h"
+#include "index/base/file.h"
 
 namespace hmann {
 
@@ -23,16 +24,14 @@ class DirectFile {
   /// if the file system refuses O_DIRECT.
   static absl::StatusOr<std::shared_ptr<const DirectFile>> Open(const std::string& tier,
                                                                 const std::string& path);
-  DirectFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  DirectFile(const DirectFile&) = delete;
-  ~DirectFile();
+  DirectFile(int fd, std::string path) : file_(fd), path_(std::move(path)) {}
 
-  int fd() const { return fd_; }
+  int fd() const { return file_.fd(); }
   const std::string& path() const { return path_; }
   absl::StatusOr<std::uint64_t> Size() const;
 
  private:
-  int fd_;
+  FileDescriptor file_;
   std::string path_;
 };
 

@@ -44,23 +44,13 @@ bool TooMany(int descriptor) {
 /// Held while a path is looked at and then bound or removed, so that servers that start
 /// and stop at the same moment take turns. Without the right to read the folder, it locks
 /// nothing.
-class FolderLock {
- public:
-  explicit FolderLock(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    folder_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder_ >= 0) flock(folder_, LOCK_EX);
-  }
-  ~FolderLock() {
-    if (folder_ >= 0) close(folder_);
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int folder_;
-};
+FileDescriptor LockFolder(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  FileDescriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (lock.fd() >= 0) flock(lock.fd(), LOCK_EX);
+  return lock;
+}
 
 }  // namespace
 
@@ -77,9 +67,9 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& li
                                                         ? ": stop what listens there"
                                                         : ""));
   }
-  for (int* event : {&acceptor->stop_, &acceptor->came_, &acceptor->due_}) {
-    *event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (*event < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
+  for (FileDescriptor* event : {&acceptor->stop_, &acceptor->came_, &acceptor->due_}) {
+    *event = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (event->fd() < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
   }
   return acceptor;
 }
@@ -94,15 +84,15 @@ absl::Status Acceptor::OpenUnix(const std::string& path, int mode) {
   path.copy(address.sun_path, path.size());
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener < 0) return absl::ErrnoToStatus(errno, "socket");
-  listeners_.push_back(listener);  // closed by Stop
+  listeners_.emplace_back(listener);  // closed by Stop
   const auto* to = reinterpret_cast<const sockaddr*>(&address);
-  const FolderLock lock(path);
+  const FileDescriptor lock = LockFolder(path);
   // A socket without a listener was left by a server that was killed.
   struct stat found {};
   if (stat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) {
-    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (connect(probe, to, sizeof(address)) != 0 && errno == ECONNREFUSED) unlink(path.c_str());
-    if (probe >= 0) close(probe);
+    const FileDescriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (connect(probe.fd(), to, sizeof(address)) != 0 && errno == ECONNREFUSED)
+      unlink(path.c_str());
   }
   if (bind(listener, to, sizeof(address)) != 0) return absl::ErrnoToStatus(errno, "bind");
   path_ = path;
@@ -126,34 +116,32 @@ void Acceptor::Start(ConnectionGuard* guard, std::int64_t server, Take take) {
 void Acceptor::RemovePath() {
   if (path_.empty()) return;
   const std::string path = std::exchange(path_, "");
-  const FolderLock lock(path);
+  const FileDescriptor lock = LockFolder(path);
   struct stat found {};
   if (stat(path.c_str(), &found) == 0 && found.st_ino == inode_) unlink(path.c_str());
 }
 
 void Acceptor::Stop() {
   if (thread_.joinable()) {
-    eventfd_write(stop_, 1);
+    eventfd_write(stop_.fd(), 1);
     thread_.join();
     watch_.join();
   }
-  for (const int listener : listeners_) close(listener);
-  if (guard_ != nullptr && !listeners_.empty()) {
+  const bool first = !listeners_.empty();
+  listeners_.clear();
+  if (guard_ != nullptr && first) {
     for (const auto& [connection, peer] : guard_->held()) close(connection);
   }
-  listeners_.clear();
   RemovePath();
-  for (int* event : {&stop_, &came_, &due_}) {
-    if (*event >= 0) close(std::exchange(*event, -1));
-  }
+  for (FileDescriptor* event : {&stop_, &came_, &due_}) *event = FileDescriptor();
 }
 
 void Acceptor::Run() {
   std::vector<pollfd> waiting;
   waiting.reserve(listeners_.size() + 2);
-  for (const int listener : listeners_) waiting.push_back({listener, POLLIN, 0});
-  waiting.push_back({due_, POLLIN, 0});
-  waiting.push_back({stop_, POLLIN, 0});
+  for (const FileDescriptor& listener : listeners_) waiting.push_back({listener.fd(), POLLIN, 0});
+  waiting.push_back({due_.fd(), POLLIN, 0});
+  waiting.push_back({stop_.fd(), POLLIN, 0});
   for (;;) {
     if (poll(waiting.data(), waiting.size(), -1) <= 0) continue;  // a signal
     if (waiting.back().revents != 0) return;
@@ -161,8 +149,8 @@ void Acceptor::Run() {
       if (waiting[i].revents != 0) AcceptAll(waiting[i].fd);
     }
     eventfd_t due = 0;
-    if (waiting[listeners_.size()].revents == 0 || eventfd_read(due_, &due) != 0) continue;
-    for (const int connection : guard_->Released()) take_(listeners_.front(), connection);
+    if (waiting[listeners_.size()].revents == 0 || eventfd_read(due_.fd(), &due) != 0) continue;
+    for (const int connection : guard_->Released()) take_(listeners_.front().fd(), connection);
     guard_->Trim();
   }
 }
@@ -172,14 +160,14 @@ void Acceptor::Watch() {
   // higher priority, it keeps the default.
   constexpr int kNice = -10;
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
-  std::array<pollfd, 2> waiting = {{{came_, POLLIN, 0}, {stop_, POLLIN, 0}}};
+  std::array<pollfd, 2> waiting = {{{came_.fd(), POLLIN, 0}, {stop_.fd(), POLLIN, 0}}};
   while (waiting.back().revents == 0) {
     guard_->Look(server_);
-    if (guard_->IsAnythingDue()) eventfd_write(due_, 1);
+    if (guard_->IsAnythingDue()) eventfd_write(due_.fd(), 1);
     poll(&waiting.back(), 1, static_cast<int>(guard_->Tick().count()));
     eventfd_t came = 0;
     if (guard_->idle()) poll(waiting.data(), waiting.size(), -1);
-    eventfd_read(came_, &came);
+    eventfd_read(came_.fd(), &came);
   }
 }
 
@@ -192,7 +180,7 @@ void Acceptor::AcceptAll(int listener) {
     } else if (connection >= 0) {
       const ConnectionGuard::Verdict verdict = guard_->Take(connection);
       if (verdict == ConnectionGuard::Verdict::kTake) {
-        eventfd_write(came_, 1);
+        eventfd_write(came_.fd(), 1);
         take_(listener, connection);
       }
       if (verdict == ConnectionGuard::Verdict::kClose) close(connection);

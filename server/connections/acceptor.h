@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/base/file.h"
 #include "server/connections/connection_guard.h"
 
 namespace hmann::server {
@@ -55,11 +56,11 @@ class Acceptor {
   void AcceptAll(int listener);
   void Refused(Refusal why);
 
-  std::vector<int> listeners_;
+  std::vector<FileDescriptor> listeners_;
   int port_ = 0;
-  std::string path_;                      ///< for unix:PATH; removed at the end
-  std::uint64_t inode_ = 0;               ///< of path_
-  int stop_ = -1, came_ = -1, due_ = -1;  ///< eventfds: both threads; watch_; thread_
+  std::string path_;                  ///< for unix:PATH; removed at the end
+  std::uint64_t inode_ = 0;           ///< of path_
+  FileDescriptor stop_, came_, due_;  ///< eventfds: both threads; watch_; thread_
   ConnectionGuard* guard_ = nullptr;
   std::int64_t server_ = 0;
   Take take_;

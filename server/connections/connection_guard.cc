@@ -54,10 +54,6 @@ constexpr std::int64_t kMoreStreams = 2, kMostStreams = 16;
 ConnectionGuard::ConnectionGuard(const ConnectionLimits& limits, UnreadRequests* unread)
     : limits_(limits), unread_(*unread), activity_(epoll_create1(EPOLL_CLOEXEC)) {}
 
-ConnectionGuard::~ConnectionGuard() {
-  if (activity_ >= 0) close(activity_);
-}
-
 void ConnectionGuard::Refused(Refusal why) {
   counts_.refused[static_cast<std::size_t>(why)].fetch_add(1, std::memory_order_relaxed);
 }
@@ -104,7 +100,7 @@ void ConnectionGuard::Watch(int descriptor, Connection connection) {
   // EPOLLOUT delivers the event.
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.fd = descriptor;
-  epoll_ctl(activity_, EPOLL_CTL_ADD, descriptor, &event);
+  epoll_ctl(activity_.fd(), EPOLL_CTL_ADD, descriptor, &event);
 }
 
 /// Releases one connection at a time of each barred peer, which bars the peer again. This
@@ -237,7 +233,7 @@ bool ConnectionGuard::Due(int descriptor, const Connection& connection,
 void ConnectionGuard::Look(std::int64_t server) {
   const std::lock_guard lock(mutex_);
   std::array<epoll_event, 512> events;
-  const int count = epoll_wait(activity_, events.data(), static_cast<int>(events.size()), 0);
+  const int count = epoll_wait(activity_.fd(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     const auto found = connections_.find(events[static_cast<std::size_t>(i)].data.fd);
     if (found == connections_.end()) continue;

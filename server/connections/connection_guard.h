@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "index/base/file.h"
 #include "server/connections/channelz.h"
 #include "server/connections/options.h"
 #include "server/connections/unread_requests.h"
@@ -30,7 +31,6 @@ class ConnectionGuard {
  public:
   /// `unread` must outlive this.
   ConnectionGuard(const ConnectionLimits& limits, UnreadRequests* unread);
-  ~ConnectionGuard();
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
 
@@ -120,7 +120,7 @@ class ConnectionGuard {
   UnreadRequests& unread_;
   ConnectionCounts counts_;
   mutable std::mutex mutex_;  ///< guards all below except activity_
-  int activity_ = -1;         ///< epoll descriptor of all connections
+  FileDescriptor activity_;   ///< epoll descriptor of all connections
   std::unordered_map<int, Connection> connections_;
   absl::flat_hash_map<std::string, std::uint32_t> by_peer_;
   absl::flat_hash_map<std::string, int> nameless_;  ///< connections with unknown socket

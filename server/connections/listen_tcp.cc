@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -26,9 +25,10 @@ in_port_t& PortIn(sockaddr* address) {
 }
 
 /// Returns the error number of the system call that failed, or 0.
-int Bind(const addrinfo& address, std::vector<int>* listeners, int* port) {
-  const int listener =
-      socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+int Bind(const addrinfo& address, std::vector<FileDescriptor>* listeners, int* port) {
+  FileDescriptor owned(
+      socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int listener = owned.fd();
   if (listener < 0) return errno;
   const int on = 1, off = 0;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -41,19 +41,17 @@ int Bind(const addrinfo& address, std::vector<int>* listeners, int* port) {
   auto* to = reinterpret_cast<sockaddr*>(&bound);
   socklen_t length = sizeof(bound);
   if (bind(listener, address.ai_addr, address.ai_addrlen) != 0 ||
-      ::listen(listener, SOMAXCONN) != 0 || getsockname(listener, to, &length) != 0) {
-    const int error = errno;
-    close(listener);
-    return error;
-  }
-  listeners->push_back(listener);
+      ::listen(listener, SOMAXCONN) != 0 || getsockname(listener, to, &length) != 0)
+    return errno;
+  listeners->push_back(std::move(owned));
   *port = ntohs(PortIn(to));
   return 0;
 }
 
 }  // namespace
 
-absl::Status ListenTcp(const std::string& listen, std::vector<int>* listeners, int* port) {
+absl::Status ListenTcp(const std::string& listen, std::vector<FileDescriptor>* listeners,
+                       int* port) {
   const std::size_t colon = listen.rfind(':');
   std::string host = listen.substr(0, colon);
   if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);

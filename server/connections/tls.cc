@@ -85,17 +85,15 @@ std::int64_t ExpiresAt(const X509* certificate) {
 
 /// A file in memory with this text. Each generation has its own time of modification, by
 /// which gRPC notices that files changed while it read them.
-absl::StatusOr<int> MemoryFile(const std::string& text, int generation) {
-  const int file = memfd_create("hmann-tls", MFD_CLOEXEC);
-  if (file < 0) return ErrnoError(errno, "memfd_create", "TLS files");
+absl::StatusOr<FileDescriptor> MemoryFile(const std::string& text, int generation) {
+  FileDescriptor file(memfd_create("hmann-tls", MFD_CLOEXEC));
+  if (file.fd() < 0) return ErrnoError(errno, "memfd_create", "TLS files");
   const timespec time{generation, 0};
   const timespec times[2] = {time, time};
-  if (write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      futimens(file, times) == 0)
-    return file;
-  const absl::Status status = ErrnoError(errno, "write", "TLS files in memory");
-  close(file);
-  return status;
+  if (write(file.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      futimens(file.fd(), times) != 0)
+    return ErrnoError(errno, "write", "TLS files in memory");
+  return file;
 }
 
 }  // namespace
@@ -106,12 +104,7 @@ absl::StatusOr<std::unique_ptr<TlsWatch>> TlsWatch::Open(const TlsFiles& files) 
   return watch;
 }
 
-TlsWatch::~TlsWatch() {
-  OPENSSL_cleanse(texts_[kKey].data(), texts_[kKey].size());
-  for (const int copy : copies_) {
-    if (copy >= 0) close(copy);
-  }
-}
+TlsWatch::~TlsWatch() { OPENSSL_cleanse(texts_[kKey].data(), texts_[kKey].size()); }
 
 absl::StatusOr<std::int64_t> TlsWatch::Read(Texts* texts) const {
   HMANN_ASSIGN_OR_RETURN((*texts)[kCertificate], ReadTextFile(files_.certificate, kMostFile));
@@ -150,27 +143,25 @@ absl::StatusOr<bool> TlsWatch::Reload() {
 /// Replaces each copy under its descriptor number, under which gRPC knows it.
 absl::Status TlsWatch::Publish(const Texts& texts) {
   ++generation_;
-  std::array<int, 3> next = {-1, -1, -1};
-  absl::Status status;
-  for (std::size_t i = 0; i < texts.size() && status.ok(); ++i) {
-    absl::StatusOr<int> file = MemoryFile(texts[i], generation_);
-    status = file.status();
-    if (file.ok()) next[i] = *file;
+  std::array<FileDescriptor, 3> next;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    HMANN_ASSIGN_OR_RETURN(next[i], MemoryFile(texts[i], generation_));
   }
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (status.ok() && copies_[i] < 0) {
-      copies_[i] = std::exchange(next[i], -1);
-    } else if (status.ok() && dup3(next[i], copies_[i], O_CLOEXEC) < 0) {
-      status = ErrnoError(errno, "dup3", "TLS files in memory");
+    if (copies_[i].fd() < 0) {
+      copies_[i] = std::move(next[i]);
+    } else if (dup3(next[i].fd(), copies_[i].fd(), O_CLOEXEC) < 0) {
+      return ErrnoError(errno, "dup3", "TLS files in memory");
     }
-    if (next[i] >= 0) close(next[i]);
   }
-  return status;
+  return absl::OkStatus();
 }
 
 std::shared_ptr<grpc::ServerCredentials> TlsWatch::Credentials() const {
   namespace tls = grpc::experimental;
-  const auto copy = [this](File file) { return absl::StrCat("/proc/self/fd/", copies_[file]); };
+  const auto copy = [this](File file) {
+    return absl::StrCat("/proc/self/fd/", copies_[file].fd());
+  };
   const bool clients = !files_.client_ca.empty();
   tls::TlsServerCredentialsOptions options(std::make_shared<tls::FileWatcherCertificateProvider>(
       copy(kKey), copy(kCertificate), clients ? copy(kClientCa) : "", kReadAgainSeconds));

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/security/server_credentials.h"
+#include "index/base/file.h"
 #include "server/connections/options.h"
 
 namespace hmann::server {
@@ -48,7 +49,7 @@ class TlsWatch {
 
   const TlsFiles files_;
   Texts texts_;
-  std::array<int, 3> copies_ = {-1, -1, -1};
+  std::array<FileDescriptor, 3> copies_;
   int generation_ = 0;
   std::atomic<std::int64_t> expires_{0};
 };

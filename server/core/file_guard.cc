@@ -15,9 +15,7 @@
 #include <mutex>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
-#include "index/base/file.h"
 #include "index/base/status_macros.h"
 
 namespace hmann::server {
@@ -94,18 +92,15 @@ bool SameTime(const timespec& a, const timespec& b) {
 
 absl::StatusOr<std::unique_ptr<FileGuard>> FileGuard::Take(const std::string& path) {
   HandleSignals();
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return ErrnoError(errno, "open", path);
-  std::unique_ptr<FileGuard> guard(new FileGuard(path, file));
-  guard->lease_ = fcntl(file, F_SETLEASE, F_RDLCK) == 0;
-  if (fstat(file, &guard->before_) != 0) return ErrnoError(errno, "stat", path);
+  HMANN_ASSIGN_OR_RETURN(FileDescriptor file, FileDescriptor::Open(path, O_RDONLY));
+  const int fd = file.fd();
+  std::unique_ptr<FileGuard> guard(new FileGuard(path, std::move(file)));
+  guard->lease_ = fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+  if (fstat(fd, &guard->before_) != 0) return ErrnoError(errno, "stat", path);
   return guard;
 }
 
-FileGuard::~FileGuard() {
-  Forget(&torn_);
-  close(file_);
-}
+FileGuard::~FileGuard() { Forget(&torn_); }
 
 absl::Status FileGuard::WatchMappings() {
   std::ifstream maps("/proc/self/maps");
@@ -130,14 +125,14 @@ absl::Status FileGuard::WatchMappings() {
 bool FileGuard::Changed() const {
   if (torn_.load(std::memory_order_relaxed)) return true;
   // If the kernel wants a lease back, F_GETLEASE returns the type it will become.
-  if (lease_) return fcntl(file_, F_GETLEASE) != F_RDLCK;
+  if (lease_) return fcntl(file_.fd(), F_GETLEASE) != F_RDLCK;
   struct stat now {};
-  return fstat(file_, &now) != 0 || now.st_size != before_.st_size ||
+  return fstat(file_.fd(), &now) != 0 || now.st_size != before_.st_size ||
          !SameTime(now.st_mtim, before_.st_mtim);
 }
 
 void FileGuard::Release() {
-  if (lease_) fcntl(file_, F_SETLEASE, F_UNLCK);
+  if (lease_) fcntl(file_.fd(), F_SETLEASE, F_UNLCK);
 }
 
 }  // namespace hmann::server

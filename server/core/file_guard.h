@@ -3,12 +3,12 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/base/file.h"
 
 namespace hmann::server {
 
@@ -42,10 +42,11 @@ class FileGuard {
   void Release();
 
  private:
-  FileGuard(std::string path, int file) : path_(std::move(path)), file_(file) {}
+  FileGuard(std::string path, FileDescriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
 
   const std::string path_;
-  const int file_;
+  const FileDescriptor file_;
   bool lease_ = false;
   struct stat before_ {};
   std::atomic<bool> torn_{false};  ///< set by the handler of SIGBUS

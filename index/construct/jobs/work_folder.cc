@@ -26,14 +26,13 @@ constexpr char kFormat[] = "hmann work folder";
 constexpr char kManifest[] = "manifest.json", kLock[] = "lock", kSuffix[] = ".part";
 /// Reads the footer of a file that is whole, to judge by its size.
 std::optional<ArtifactFooter> ReadFooter(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return std::nullopt;
+  const auto file = FileDescriptor::Open(path, O_RDONLY | O_NONBLOCK);
+  if (!file.ok()) return std::nullopt;
   ArtifactFooter footer;
-  const off_t size = ::lseek(fd, 0, SEEK_END);
+  const off_t size = ::lseek(file->fd(), 0, SEEK_END);
   const bool read = size >= static_cast<off_t>(sizeof(footer)) &&
-                    ::pread(fd, &footer, sizeof(footer),
+                    ::pread(file->fd(), &footer, sizeof(footer),
                             size - static_cast<off_t>(sizeof(footer))) == sizeof(footer);
-  ::close(fd);
   const bool whole = read && footer.magic == ArtifactFooter::kMagic && footer.own == footer.Own() &&
                      footer.bytes + sizeof(footer) == static_cast<std::uint64_t>(size);
   return whole ? std::optional(footer) : std::nullopt;
@@ -66,10 +65,6 @@ absl::StatusOr<std::unique_ptr<WorkFolder>> WorkFolder::Open(const std::string& 
   return folder;
 }
 
-WorkFolder::~WorkFolder() {
-  if (lock_ >= 0) ::close(lock_);
-}
-
 absl::Status WorkFolder::Lock() {
   const std::string path = absl::StrCat(path_, "/", kLock);
   // Detects foreign files before the first of ours is made.
@@ -80,9 +75,8 @@ absl::Status WorkFolder::Lock() {
     return FailedPrecondition(
         path_, ": the work folder holds other files: give an empty one, or one that is not there");
   }
-  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) return ErrnoError(errno, "open", path);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0)
+  HMANN_ASSIGN_OR_RETURN(lock_, FileDescriptor::Open(path, O_RDWR | O_CREAT, 0666));
+  if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) != 0)
     return FailedPrecondition(path_, ": another build is at work in this folder");
   return absl::OkStatus();
 }
@@ -176,13 +170,10 @@ absl::StatusOr<Buffer> WorkFolder::Map(const std::vector<std::string>& names) co
   for (std::size_t i = 0; i < names.size(); at += sizes[i++]) {
     if (sizes[i] == 0) continue;
     const std::string path = PathOf(names[i]);
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return ErrnoError(errno, "open", path);
+    HMANN_ASSIGN_OR_RETURN(const FileDescriptor file, FileDescriptor::Open(path, O_RDONLY));
     void* const mapped = ::mmap(room.data() + at, sizes[i], PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0);
-    const int failed = errno;
-    ::close(fd);
-    if (mapped == MAP_FAILED) return ErrnoError(failed, "map", path);
+                                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file.fd(), 0);
+    if (mapped == MAP_FAILED) return ErrnoError(errno, "map", path);
   }
   return room;
 }

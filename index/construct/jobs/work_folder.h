@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
+#include "index/base/file.h"
 #include "index/construct/jobs/artifacts.h"
 
 namespace hmann {
@@ -30,7 +31,6 @@ class WorkFolder : public Artifacts {
   /// Returns the identity that a folder was created with. Errors: NOT_FOUND;
   /// FAILED_PRECONDITION for another version, or for something that is no manifest.
   static absl::StatusOr<std::string> IdentityOf(const std::string& path);
-  ~WorkFolder() override;
 
   std::string path() const override { return path_; }
   bool on_disk() const override { return true; }
@@ -57,7 +57,7 @@ class WorkFolder : public Artifacts {
   std::string PathOf(const std::string& name) const;
 
   std::string path_;
-  int lock_ = -1;
+  FileDescriptor lock_;
   bool goes_on_ = false;
   mutable std::uint64_t most_bytes_ = 0;
 };

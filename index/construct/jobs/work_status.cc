@@ -35,11 +35,8 @@ std::vector<std::string_view> StagesOfL1() {
 
 /// Whether a process holds the folder's lock.
 bool IsHeld(const std::string& path) {
-  const int fd = ::open(absl::StrCat(path, "/lock").c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool held = ::flock(fd, LOCK_EX | LOCK_NB) != 0;
-  ::close(fd);
-  return held;
+  const auto file = FileDescriptor::Open(absl::StrCat(path, "/lock"), O_RDONLY);
+  return file.ok() && ::flock(file->fd(), LOCK_EX | LOCK_NB) != 0;
 }
 
 /// Counts the stage's artifacts among `names`, and notes the times of the first and the
