@@ -90,12 +90,77 @@ class Evaluation {
   }
 
   absl::StatusOr<IdSet> Combined(const FilterNode& node) const {
-    HMANN_ASSIGN_OR_RETURN(IdSet set, Of(node.children[0]));
-    for (std::size_t i = 1; i < node.children.size(); ++i) {
-      HMANN_ASSIGN_OR_RETURN(IdSet other, Of(node.children[i]));
+    std::vector<const FilterNode*> parts;
+    for (const FilterNode& child : node.children) parts.push_back(&child);
+    if (node.kind == Kind::kAnd) {
+      std::stable_partition(parts.begin(), parts.end(),
+                            [this](const FilterNode* part) { return NumbersOf(*part) == nullptr; });
+    }
+    HMANN_ASSIGN_OR_RETURN(IdSet set, Of(*parts[0]));
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      if (node.kind == Kind::kAnd && IsSmall(set) && NumbersOf(*parts[i]) != nullptr) {
+        HMANN_ASSIGN_OR_RETURN(set, Those(std::move(set), *NumbersOf(*parts[i]), *parts[i]));
+        continue;
+      }
+      HMANN_ASSIGN_OR_RETURN(IdSet other, Of(*parts[i]));
       node.kind == Kind::kAnd ? set.And(std::move(other)) : set.Or(std::move(other));
     }
     return set;
+  }
+
+  /// The field of numbers with which `node` compares; nullptr: none.
+  const AttrsField* NumbersOf(const FilterNode& node) const {
+    if (node.kind != Kind::kCompare && node.kind != Kind::kIn) return nullptr;
+    for (const AttrsField& field : file_.fields()) {
+      if (field.info.field.name == node.field && IsNumber(field.info.field.type)) return &field;
+    }
+    return nullptr;
+  }
+
+  /// So few that their values are read sooner than all that a range selects. A guess.
+  bool IsSmall(const IdSet& set) const { return set.MostIds() <= file_.n() / 64; }
+
+  /// Those ids of a small set for which a comparison of numbers holds.
+  absl::StatusOr<IdSet> Those(IdSet set, const AttrsField& field, const FilterNode& node) const {
+    std::vector<Number> numbers;
+    for (const FilterValue& value : node.values) {
+      HMANN_ASSIGN_OR_RETURN(const Number number, NumberOf(field, node, value));
+      numbers.push_back(number);
+    }
+    std::sort(numbers.begin(), numbers.end());
+    const Op op = node.kind == Kind::kIn ? Op::kEqual : node.op;
+    std::vector<std::uint32_t> ids = set.Ids();
+    std::erase_if(ids, [&](std::uint32_t id) { return !Holds(op, ValueOf(field, id), numbers); });
+    IdSet those = IdSet::Of(file_.n(), std::move(ids));
+    if (field.record.rows == file_.n()) return those;
+    HMANN_ASSIGN_OR_RETURN(IdSet present, BitmapOf(field, field.bitmaps() - 1));
+    those.And(std::move(present));
+    return those;
+  }
+
+  /// `numbers`: of kEqual and kNotEqual, sorted; else one.
+  static bool Holds(Op op, Number value, const std::vector<Number>& numbers) {
+    switch (op) {
+      case Op::kEqual:
+        return std::binary_search(numbers.begin(), numbers.end(), value);
+      case Op::kNotEqual:
+        return value != numbers[0];
+      case Op::kLess:
+        return value < numbers[0];
+      case Op::kLessEqual:
+        return value <= numbers[0];
+      case Op::kGreater:
+        return value > numbers[0];
+      case Op::kGreaterEqual:
+        break;
+    }
+    return value >= numbers[0];
+  }
+
+  static Number ValueOf(const AttrsField& field, std::uint32_t id) {
+    return field.info.field.type == AttributeType::kFloat64
+               ? static_cast<Number>(field.At<double>(0, id))
+               : static_cast<Number>(field.At<std::int64_t>(0, id));
   }
 
   absl::StatusOr<IdSet> BitmapOf(const AttrsField& field, std::uint64_t i) const {
@@ -185,18 +250,20 @@ class Evaluation {
     return Wrong(node, absl::StrCat(Described(field), ", and ", TextOf(value), " is no number"));
   }
 
-  /// The first place in the order of values whose value is not below `bound`, or with
-  /// `after` whose value is above it.
-  absl::StatusOr<std::uint64_t> PlaceOf(const AttrsField& field, Number bound, bool after) const {
-    std::uint64_t low = 0, high = field.record.rows;
+  /// The first place in the order of values, not before `low`, whose value is not below
+  /// `bound`, or with `after` whose value is above it. That is probably near, so it is
+  /// sought in steps that double.
+  absl::StatusOr<std::uint64_t> PlaceOf(const AttrsField& field, Number bound, bool after,
+                                        std::uint64_t low = 0) const {
+    std::uint64_t high = field.record.rows, step = after ? 1 : high;
     while (low < high) {
-      const std::uint64_t middle = low + (high - low) / 2;
-      const auto id = field.At<std::uint32_t>(1, middle);
-      if (id >= file_.n()) return BadOrder(field, middle);
-      const Number value = field.info.field.type == AttributeType::kFloat64
-                               ? static_cast<Number>(field.At<double>(0, id))
-                               : static_cast<Number>(field.At<std::int64_t>(0, id));
-      value < bound || (after && value == bound) ? low = middle + 1 : high = middle;
+      const std::uint64_t place = step < high - low ? low + step - 1 : low + (high - low) / 2;
+      const auto id = field.At<std::uint32_t>(1, place);
+      if (id >= file_.n()) return BadOrder(field, place);
+      const Number value = ValueOf(field, id);
+      const bool is_before = value < bound || (after && value == bound);
+      step = is_before ? step * 2 : field.record.rows;
+      is_before ? low = place + 1 : high = place;
     }
     return low;
   }
@@ -210,7 +277,7 @@ class Evaluation {
 
   absl::StatusOr<Slices> SlicesOf(const AttrsField& field, Op op, Number value) const {
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t low, PlaceOf(field, value, false));
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t high, PlaceOf(field, value, true));
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t high, PlaceOf(field, value, true, low));
     const std::uint64_t end = field.record.rows;
     switch (op) {
       case Op::kEqual:

@@ -65,7 +65,10 @@ TEST(Attributes, SelectWhatTheirDefinitionSays) {
         "made < '1971-03-01'",
         "made >= '1970-06-01T00:00:00Z' and made <= 31536000000000",
         "year > 2000 and sold and tag in ('t1', 't2') or not (price < 50 or number is null)",
-        "year > 2018 and price > 100 and sold"}) {
+        "year > 2018 and price > 100 and sold",
+        "year >= 2001 and price != 1.5 and has(tag, 't3', 't4', 't5') and has(number, 1, 2)",
+        "has(tag, 't3', 't4') and has(number, 4) and year in (1999, 2003, 2001) and made is null",
+        "has(tag, 't3', 't4') and has(number, 4) and price <= 60 and not price < 5"}) {
     const auto filter = Filter::Parse(text);
     ASSERT_TRUE(filter.ok()) << filter.status();
     ExpectSame(sample, **attributes, *filter);

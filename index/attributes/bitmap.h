@@ -37,6 +37,10 @@ class IdSet {
   /// The set of `ids`, in any order, each below n.
   static IdSet Of(std::uint64_t n, std::vector<std::uint32_t> ids);
 
+  /// An upper limit of the number of ids.
+  std::uint64_t MostIds() const;
+  /// The ids of a compressed set, which MostIds counts; none of a dense one.
+  std::vector<std::uint32_t> Ids() const;
   void And(IdSet other);
   void Or(IdSet other);
   void Not();
