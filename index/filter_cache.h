@@ -28,7 +28,7 @@ class FilterCache {
   struct Entry {
     std::string text;
     std::shared_ptr<const Matches> matches;
-    std::uint64_t bytes() const { return text.size() + matches->n() / 8; }
+    std::uint64_t bytes() const { return text.size() + matches->bytes(); }
   };
 
   mutable std::mutex mutex_;

@@ -148,6 +148,54 @@ TEST_F(MatchesTest, WhatIsFarFromTheQueryIsFoundByAScan) {
   EXPECT_EQ(found[0], Exact(0, 10, far));
 }
 
+/// Matches around the query are dense there, whatever their share of the index is.
+TEST_F(MatchesTest, WhatIsNearTheQueryIsFoundByAWalk) {
+  for (const std::uint64_t query : {0, 5, 17}) {
+    std::set<std::uint64_t> near;
+    for (const auto& [label, distance] : Exact(query, 1500, [](std::uint64_t) { return true; }))
+      near.insert(label);
+    const auto accepts = [&near](std::uint64_t label) { return near.contains(label); };
+    const Matches matches = MustMatch(*index_, accepts);
+    for (const SearchMode mode : {SearchMode::kGraph, SearchMode::kQuantized}) {
+      SCOPED_TRACE(absl::StrCat("query ", query, ", mode ", static_cast<int>(mode)));
+      const auto resolved = index_->Resolve({.k = 10, .mode = mode, .matches = &matches});
+      ASSERT_TRUE(resolved.ok()) << resolved.status();
+      Answer answer;
+      Counters counters;
+      ASSERT_TRUE(
+          Searcher(index_).Search(queries_->Row(query), resolved->params, &answer, &counters).ok());
+      const Found exact = Exact(query, 10, accepts);
+      std::size_t hits = 0;
+      for (const Neighbor& found : answer.nearest)
+        hits += found.distance <= exact.back().second ? 1 : 0;
+      EXPECT_GE(hits, 9u);
+      if (mode != SearchMode::kGraph) continue;
+      EXPECT_LT(counters.distances_fast + counters.distances_slow, matches.size());
+    }
+  }
+}
+
+/// A few matches are kept as ids, which no search can tell from bits.
+TEST_F(MatchesTest, IdsAreAsGoodAsBits) {
+  const Matches bits = MustMatch(*index_, Every(100));
+  std::vector<std::uint32_t> few(bits.size());
+  ASSERT_EQ(bits.Next(0, few), few.size());
+  const Matches ids(bits.n(), bits.content_hash(), few);
+  EXPECT_EQ(ids.size(), bits.size());
+  EXPECT_LT(ids.bytes(), bits.bytes());
+  for (std::uint32_t id = 0; id < bits.n(); ++id) {
+    ASSERT_EQ(ids.Has(id), bits.Has(id)) << id;
+    ASSERT_EQ(ids.Next(id), bits.Next(id)) << id;
+    std::uint32_t of_ids[3] = {}, of_bits[3] = {};
+    ASSERT_EQ(ids.Next(id, of_ids), bits.Next(id, of_bits)) << id;
+    ASSERT_TRUE(std::equal(of_ids, of_ids + 3, of_bits)) << id;
+  }
+  for (const SearchMode mode :
+       {SearchMode::kGraph, SearchMode::kMultiStart, SearchMode::kQuantized, SearchMode::kScan})
+    EXPECT_EQ(Search(index_, {.k = 2, .mode = mode, .matches = &ids}),
+              Search(index_, {.k = 2, .mode = mode, .matches = &bits}));
+}
+
 TEST_F(MatchesTest, AnswersAreTheSameOnEachTierAndBesideEachOther) {
   for (const std::uint64_t of : {3, 2000}) {
     const Matches matches = MustMatch(*index_, Every(of));

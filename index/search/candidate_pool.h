@@ -18,7 +18,8 @@ namespace hmann {
 /// The pool is scratch->beam. It holds promoted nodes by their exact distance and other
 /// nodes by their estimate, until they are read.
 struct CandidatePool {
-  /// The error_bound of a scan, a guess.
+  /// The error_bound of a scan, a guess. A scan of matches has that of the search for
+  /// which it stands in.
   static constexpr float kErrorsOfScan = 2;
 
   const PlacedIndex* index = nullptr;
@@ -42,7 +43,8 @@ struct CandidatePool {
       params.ef_l0 = params.nprobe = 0;
       params.beam_width = kMaxBeamWidth;
       params.epsilon.reset();
-      params.error_bound = kErrorsOfScan;
+      if (params.matches == nullptr || !params.error_bound.has_value())
+        params.error_bound = kErrorsOfScan;
     }
     code_query.Prepare(*index->encoder, query);
     scratch->batch.Reserve(std::size_t{params.beam_width} * index->records.max_links);

@@ -31,16 +31,21 @@ class CellScorer {
   }
 
   /// Scores the members of these cells, whose codes are contiguous, nearest cells first.
-  /// It stops at kLeastCells plus twice the place of the last cell with a member that
-  /// entered the pool. It also stops once the cells so far list kMostOfMean times the
-  /// average number of codes of `nprobe` cells. Then it scores the nodes whose
-  /// second-nearest centroid is one of these. It calls `look(all)` early, while the
-  /// pool's best are mostly known: now and then, when its first half will hardly change,
+  /// It stops at kLeastCells (of matches: so many more as are needed to meet as many)
+  /// plus twice the place of the last cell with a member that entered the pool. It also stops once
+  /// the cells so far list kMostOfMean times the average number of codes of `nprobe` cells. Then it
+  /// scores the nodes whose second-nearest centroid is one of these. It calls `look(all)` early,
+  /// while the pool's best are mostly known: now and then, when its first half will hardly change,
   /// and with `all` once only replicas remain.
   template <typename Look>
   void ScoreCells(CandidatePool& pool, const Look& look) {
     const Cells& cells = *pool.index->cells;
     const std::uint64_t most = kMostOfMean * cells.MeanCodes(cells_);
+    const Matches* matches = pool.params.matches;
+    const std::uint64_t least =
+        matches == nullptr
+            ? kLeastCells
+            : kLeastCells * pool.index->layers.n() / std::max<std::uint64_t>(matches->size(), 1);
     std::uint64_t codes = 0;
     // Three dependent lookups: each is prefetched some cells before the next.
     constexpr std::uint32_t kCodes = 4, kLists = 12, kCells = 24;
@@ -58,7 +63,7 @@ class CellScorer {
         next_look *= 2;
       }
       codes += cells.CodesOf(centroids_[at].id);
-      if (at >= kLeastCells + 2 * last || codes >= most) cells_ = std::min(cells_, at + 1);
+      if (at >= least + 2 * last || codes >= most) cells_ = std::min(cells_, at + 1);
     }
     if (cells_ > 0) look(true);
     for (std::uint32_t i = 0; i < cells_; ++i) {
@@ -66,6 +71,11 @@ class CellScorer {
       if (met_.size() >= 2 * kBatch) ScoreMet(pool, false);
     }
     ScoreMet(pool, false);
+  }
+
+  /// Whether a node with this distance is beyond the last cell that was scored.
+  bool IsBeyond(float distance) const {
+    return cells_ > 0 && distance > centroids_[cells_ - 1].distance;
   }
 
   /// Scores some of the nodes that may be answers, from `next` on in the order of ids,

@@ -59,6 +59,13 @@ class QuantizedTraversal {
   }
   void Finish(TraversalCounters&) const {}
 
+  /// Its matches lie beyond the cells that it has scored, so that nearer ones are to be
+  /// expected elsewhere.
+  bool GaveUp() const {
+    const Beam& found = pool_.results;
+    return pool_.params.matches != nullptr && pool_.params.nprobe > 0 && found.size() > 0 &&
+           cells_.IsBeyond(pool_.index->kernels.ToDistance(found.key(found.size() - 1)));
+  }
   bool Done() const { return wanted_.empty() && unscored_ == n_; }
   std::span<const NodeId> Wanted() const { return wanted_; }
   RecordPart Part() const { return follows_links() ? RecordPart::kRowAndLinks : RecordPart::kRow; }

@@ -357,8 +357,8 @@ class BasicQuery {
          (phase_ == Phase::kL0 && mode_ == SearchMode::kGraph && by_codes == by_codes_));
     by_codes_ = by_codes;
     scans_ = true;
-    const bool by_quantized_codes = is_long && !gave_up_ && index_.encoder != nullptr &&
-                                    index_.coded == nullptr &&
+    const bool by_quantized_codes = is_long && (!gave_up_ || mode_ == SearchMode::kQuantized) &&
+                                    index_.encoder != nullptr && index_.coded == nullptr &&
                                     (index_.far || index_.blocks != nullptr);
     mode_ = by_quantized_codes ? SearchMode::kQuantized : SearchMode::kScan;
     if (goes_on) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -8,10 +9,10 @@
 
 namespace hmann {
 
-/// The vectors of an index that may be answers: one bit per vector, set where a user's
-/// predicate holds. Index::Matching creates it, once for all queries that share the
-/// predicate. Bits are indexed by internal id, so a search of another index rejects it.
-/// Immutable while searches use it, and then thread-safe.
+/// The vectors of an index that may be answers, because a user's predicate holds for
+/// them: a bit per vector or, for few of them, their internal ids. Index::Matching or
+/// Index::Filtered creates it, once for all queries that share the predicate. A search of
+/// another index rejects it. Immutable while searches use it, and then thread-safe.
 class Matches {
  public:
   /// For the index with `n` vectors and this IndexInfo::content_hash.
@@ -26,16 +27,28 @@ class Matches {
     for (const std::uint64_t word : words_) size_ += Bits(word);
   }
 
+  /// With these ids, ascending and below n.
+  Matches(std::uint64_t n, std::uint64_t content_hash, std::vector<std::uint32_t> ids)
+      : n_(n), content_hash_(content_hash), size_(ids.size()), ids_(std::move(ids)) {}
+
+  /// For a Matches that was made without bits or ids.
   void Add(std::uint32_t id) {
     std::uint64_t& word = words_[id / 64];
     const std::uint64_t bit = std::uint64_t{1} << (id % 64);
     size_ += (word & bit) == 0 ? 1 : 0;
     word |= bit;
   }
-  bool Has(std::uint32_t id) const { return (words_[id / 64] >> (id % 64) & 1) != 0; }
+  bool Has(std::uint32_t id) const {
+    if (words_.empty()) return std::binary_search(ids_.begin(), ids_.end(), id);
+    return (words_[id / 64] >> (id % 64) & 1) != 0;
+  }
   /// The first match at or after `id`; n if there is none.
   std::uint64_t Next(std::uint64_t id) const {
     if (id >= n_) return n_;
+    if (words_.empty()) {
+      const auto next = std::lower_bound(ids_.begin(), ids_.end(), id);
+      return next == ids_.end() ? n_ : *next;
+    }
     std::uint64_t at = id / 64, word = words_[at] & ~std::uint64_t{0} << (id % 64);
     while (word == 0) {
       if (++at == words_.size()) return n_;
@@ -48,6 +61,11 @@ class Matches {
   /// how many; fewer than ids.size(): there are no more.
   std::uint32_t Next(std::uint64_t id, std::span<std::uint32_t> ids) const {
     std::uint32_t found = 0;
+    if (words_.empty()) {
+      auto next = std::lower_bound(ids_.begin(), ids_.end(), id);
+      for (; next != ids_.end() && found < ids.size(); ++next) ids[found++] = *next;
+      return found;
+    }
     std::uint64_t mask = ~std::uint64_t{0} << (id % 64);
     for (std::uint64_t at = id / 64; at < words_.size() && found < ids.size(); ++at) {
       std::uint64_t word = words_[at] & mask;
@@ -62,6 +80,7 @@ class Matches {
   std::uint64_t n() const { return n_; }  ///< number of vectors in the index
   std::uint64_t content_hash() const { return content_hash_; }
   std::uint64_t size() const { return size_; }  ///< number of matches
+  std::uint64_t bytes() const { return words_.size() * 8 + ids_.size() * 4; }
 
  private:
   /// std::popcount calls a function unless the compiler may use the instruction.
@@ -74,7 +93,8 @@ class Matches {
   }
 
   std::uint64_t n_, content_hash_, size_ = 0;
-  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> words_;  ///< a bit per vector, or else
+  std::vector<std::uint32_t> ids_;
 };
 
 }  // namespace hmann
