@@ -31,11 +31,12 @@ class CellScorer {
   }
 
   /// Scores the members of these cells, whose codes are contiguous, nearest cells first.
-  /// It stops at kLeastCells (of matches: so many more as are needed to meet as many)
-  /// plus twice the place of the last cell with a member that entered the pool. It also stops once
-  /// the cells so far list kMostOfMean times the average number of codes of `nprobe` cells. Then it
-  /// scores the nodes whose second-nearest centroid is one of these. It calls `look(all)` early,
-  /// while the pool's best are mostly known: now and then, when its first half will hardly change,
+  /// It stops at kLeastCells plus twice the place of the last cell with a member that
+  /// entered the pool. Where only some nodes match, kLeastCells is so much larger that as
+  /// many matches are met. It also stops once the cells so far list kMostOfMean times the
+  /// average number of codes of `nprobe` cells. Then it scores the nodes whose
+  /// second-nearest centroid is one of these. It calls `look(all)` early, while the
+  /// pool's best are mostly known: now and then, when its first half will hardly change,
   /// and with `all` once only replicas remain.
   template <typename Look>
   void ScoreCells(CandidatePool& pool, const Look& look) {
