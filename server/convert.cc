@@ -27,13 +27,31 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
   return BadField(field, "expected `raw` or `floats`, found neither");
 }
 
+namespace {
+
+FilterArguments ReadArguments(const v1::SearchParams& wire) {
+  FilterArguments arguments;
+  for (const auto& [name, values] : wire.filter_arguments()) {
+    std::vector<FilterValue>& all = arguments[name];
+    all.insert(all.end(), values.texts().begin(), values.texts().end());
+    for (const std::int64_t value : values.integers()) all.emplace_back(value);
+    for (const double value : values.numbers()) all.emplace_back(value);
+    for (const bool value : values.flags()) all.emplace_back(value);
+  }
+  return arguments;
+}
+
+}  // namespace
+
 absl::StatusOr<RequestParams> ReadParams(const v1::SearchParams& wire, const Snapshot& index,
                                          const RequestLimits& limits) {
   absl::StatusOr<SearchParams> requested = ParamsFromWire(wire);
   if (!requested.ok()) return BadOption(requested.status());
   std::shared_ptr<const Matches> matches;
+  if (wire.filter().empty() && !wire.filter_arguments().empty())
+    return BadField("options.filter_arguments", "expected a filter that names them, found none");
   if (!wire.filter().empty()) {
-    HMANN_ASSIGN_OR_RETURN(matches, FilterFor(index, wire.filter()));
+    HMANN_ASSIGN_OR_RETURN(matches, FilterFor(index, wire.filter(), ReadArguments(wire)));
     requested->matches = matches.get();
   }
   HMANN_ASSIGN_OR_RETURN(RequestParams options, ResolveFor(index, *requested, limits));

@@ -29,11 +29,12 @@ absl::StatusOr<Query> ReadQuery(const Registry& registry, const RequestLimits& l
                                 std::uint64_t most, absl::string_view field,
                                 const v1::SearchParams& options);
 
-/// Reports the parameters that actually ran, and the recall and latency predicted for
-/// them.
+/// Reports the parameters that actually ran, the number of matches, and the recall and
+/// latency predicted for them.
 template <typename Response>
 void ReportParams(const ResolvedSearch& search, Response* response) {
   ToWire(search.params, response->mutable_params());
+  if (search.params.matches != nullptr) response->set_matches(search.params.matches->size());
   if (search.tuned.has_value()) {
     response->mutable_predicted()->set_recall(search.tuned->recall);
     response->mutable_predicted()->set_mean_us(search.tuned->mean_us);

@@ -74,6 +74,33 @@ TEST_F(FilterCallTest, AnswersAreThoseOfTheEngine) {
   }
 }
 
+TEST_F(FilterCallTest, ArgumentsAreTyped) {
+  const auto search = [&](const client::CallOptions& call) {
+    return served_->client->Search("attrs", client::Vectors::Raw(SampleQueries(0, 1)), {.k = 10},
+                                   call);
+  };
+  const auto pasted = search({.filter = "strength > 3000 and direction in ('E', 'W')"});
+  ASSERT_TRUE(pasted.ok()) << pasted.status();
+  EXPECT_GT(pasted->matches, 10u);
+  for (const FilterValue& least : std::vector<FilterValue>{std::int64_t{3000}, 3000.0}) {
+    const auto given = search({.filter = "strength > $least and direction in $some",
+                               .filter_arguments = {{"least", {least}}, {"some", {"E", "W"}}}});
+    ASSERT_TRUE(given.ok()) << given.status();
+    EXPECT_EQ(given->ids, pasted->ids);
+    EXPECT_EQ(given->matches, pasted->matches);
+  }
+  EXPECT_EQ(search({})->matches, std::nullopt);
+  const auto error = [&](const client::CallOptions& call) {
+    const absl::Status status = search(call).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error({.filter = "direction = $it"}), HasSubstr("$it"));
+  EXPECT_THAT(error({.filter = "direction = 'N'", .filter_arguments = {{"it", {true}}}}),
+              HasSubstr("it"));
+  EXPECT_THAT(error({.filter_arguments = {{"it", {"N"}}}}), HasSubstr("filter_arguments"));
+}
+
 TEST_F(FilterCallTest, AStreamKeepsItsFilter) {
   const std::string text = "direction = 'N'";
   client::SearchStream stream = served_->client->OpenStream("attrs", {.k = 5}, {.filter = text});

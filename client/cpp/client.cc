@@ -37,6 +37,18 @@ absl::Status CheckSendable(const SearchParams& options) {
       "index that is opened here");
 }
 
+void AddValue(const FilterValue& value, v1::FilterValues& wire) {
+  if (const auto* text = std::get_if<std::string>(&value); text != nullptr) {
+    wire.add_texts(*text);
+  } else if (const auto* number = std::get_if<double>(&value); number != nullptr) {
+    wire.add_numbers(*number);
+  } else if (const bool* flag = std::get_if<bool>(&value); flag != nullptr) {
+    wire.add_flags(*flag);
+  } else {
+    wire.add_integers(std::get<std::int64_t>(value));
+  }
+}
+
 /// Creates a request without its vectors.
 template <typename Request>
 Request RequestFor(const std::string& index, const SearchParams& options, const CallOptions& call) {
@@ -45,6 +57,10 @@ Request RequestFor(const std::string& index, const SearchParams& options, const 
   hmann::ToWire(options, request.mutable_options());
   request.mutable_options()->set_counters(call.counters);
   request.mutable_options()->set_filter(call.filter);
+  for (const auto& [name, values] : call.filter_arguments) {
+    v1::FilterValues& wire = (*request.mutable_options()->mutable_filter_arguments())[name];
+    for (const FilterValue& value : values) AddValue(value, wire);
+  }
   return request;
 }
 
@@ -63,6 +79,7 @@ auto FoundIn(const Response& response) {
       found.predicted->mean_us = response.predicted().mean_us();
   }
   found.cut_short = response.cut_short();
+  if (response.has_matches()) found.matches = response.matches();
   return found;
 }
 

@@ -128,8 +128,9 @@ absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchPara
 }
 
 absl::StatusOr<std::shared_ptr<const Matches>> FilterFor(const Snapshot& index,
-                                                         const std::string& text) {
-  const absl::StatusOr<Filter> filter = Filter::Parse(text);
+                                                         const std::string& text,
+                                                         const FilterArguments& arguments) {
+  const absl::StatusOr<Filter> filter = Filter::Parse(text, arguments);
   if (!filter.ok()) return BadOption(filter.status());
   absl::StatusOr<std::shared_ptr<const Matches>> matches = index->Filtered(*filter);
   if (matches.ok()) return matches;

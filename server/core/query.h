@@ -56,7 +56,8 @@ absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchPara
 /// The vectors that a filter selects. Errors: INVALID_ARGUMENT for options.filter;
 /// FAILED_PRECONDITION (NO_ATTRIBUTES) for an index without attributes; DATA_LOSS.
 absl::StatusOr<std::shared_ptr<const Matches>> FilterFor(const Snapshot& index,
-                                                         const std::string& text);
+                                                         const std::string& text,
+                                                         const FilterArguments& arguments);
 /// Turns an option's error, "k: expected ...", into INVALID_ARGUMENT for that field.
 absl::Status BadOption(const absl::Status& why);
 

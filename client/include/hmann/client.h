@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hmann/counters.h"
+#include "hmann/filter_arguments.h"
 #include "hmann/info.h"
 #include "hmann/resolved_params.h"
 #include "hmann/search_params.h"
@@ -66,6 +67,7 @@ struct Answer {
   std::optional<Prediction> predicted = {};
   /// The budget ended the query: best result so far, possibly fewer than k.
   bool cut_short = false;
+  std::optional<std::uint64_t> matches = {};  ///< of a filter: how many vectors it selects
 };
 
 /// The outcome of query `id` of a stream: the same answer or error that a call of its own
@@ -83,7 +85,8 @@ struct BatchAnswer {
   ResolvedParams params;             ///< the parameters that ran
   std::optional<Counters> counters;  ///< the sum over the batch
   std::optional<Prediction> predicted = {};
-  std::uint32_t cut_short = 0;  ///< number of queries that the budget ended
+  std::uint32_t cut_short = 0;                ///< number of queries that the budget ended
+  std::optional<std::uint64_t> matches = {};  ///< of a filter: how many vectors it selects
 };
 
 /// Limits of one request.
@@ -134,6 +137,8 @@ struct CallOptions {
   /// For searches: only vectors whose attributes satisfy it may be answers
   /// (doc/filters.md). Empty: all.
   std::string filter = {};
+  /// The values that it names as $name.
+  FilterArguments filter_arguments = {};
 };
 
 struct ConnectOptions {

@@ -32,6 +32,13 @@ _DTYPES = {
 }
 _METRICS = {pb.METRIC_L2: "l2", pb.METRIC_INNER_PRODUCT: "ip", pb.METRIC_COSINE: "cosine"}
 _NOT_SAID = {"k", "counters"}  # fields that no keyword sets
+# A bool is an int, too.
+_ARGUMENTS = {
+    bool: lambda values: values.flags,
+    str: lambda values: values.texts,
+    int: lambda values: values.integers,
+    float: lambda values: values.numbers,
+}
 _TIMES = {"latency": "latency_us", "budget": "budget_us"}
 
 Time = Union[float, str, datetime.timedelta]
@@ -119,6 +126,25 @@ def _set(message: Any, field: Any, name: str, value: Any) -> None:
         raise errors.InvalidArgumentError(f"{name}: {error}") from None
 
 
+def _set_arguments(message: Any, name: str, value: Any) -> None:
+    if not isinstance(value, dict):
+        raise errors.InvalidTypeError(f"{name}: expected names and their values, found {value!r}")
+    for argument, given in value.items():
+        values = message.filter_arguments[argument]
+        single = isinstance(given, (str, int, float, np.generic))
+        for one in [given] if single else given:
+            if isinstance(one, np.generic):
+                one = one.item()
+            for kind, field in _ARGUMENTS.items():
+                if isinstance(one, kind):
+                    field(values).append(one)
+                    break
+            else:
+                raise errors.InvalidTypeError(
+                    f"{name}: {argument}: expected strings, numbers or bools, found {one!r}"
+                )
+
+
 def to_options(k: Any, details: bool, params: Dict[str, Any]) -> Any:
     """Creates the SearchParams message; the server validates the values."""
     message = pb.SearchParams(counters=details)
@@ -133,7 +159,10 @@ def to_options(k: Any, details: bool, params: Dict[str, Any]) -> Any:
         if field is None or name in _NOT_SAID or name in _TIMES.values():
             known = [n for n in fields if n not in _NOT_SAID and n not in _TIMES.values()]
             raise errors.no_such_option(name, [*known, *_TIMES])
-        _set(message, field, name, value)
+        if name == "filter_arguments":
+            _set_arguments(message, name, value)
+        else:
+            _set(message, field, name, value)
     return message
 
 
@@ -166,6 +195,8 @@ class _Gathered:
         details = self._details
         details["params"] = _params(response.params)
         details["cut_short"] += int(response.cut_short)
+        if response.HasField("matches"):
+            details["matches"] = response.matches
         if response.HasField("predicted"):
             predicted = response.predicted
             mean_us = predicted.mean_us if predicted.HasField("mean_us") else None

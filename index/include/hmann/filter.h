@@ -1,22 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/filter_arguments.h"
 
 namespace hmann {
-
-/// A literal of a filter.
-using FilterValue = std::variant<std::int64_t, double, bool, std::string>;
-
-/// Values that the text of a filter names as $name: exactly one where a value stands, any
-/// number from one on in `in $name` and `has(tags, $name)`.
-using FilterArguments = std::map<std::string, std::vector<FilterValue>, std::less<>>;
 
 /// A part of a filter, which is true or false for each vector. A vector without a value
 /// for `field` is false for every comparison, `in` and `has`; only `is null` is true for
