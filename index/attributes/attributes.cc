@@ -91,6 +91,7 @@ class Evaluation {
 
   absl::StatusOr<IdSet> Combined(const FilterNode& node) const {
     std::vector<const FilterNode*> parts;
+    parts.reserve(node.children.size());
     for (const FilterNode& child : node.children) parts.push_back(&child);
     if (node.kind == Kind::kAnd) {
       std::stable_partition(parts.begin(), parts.end(),

@@ -42,11 +42,9 @@ class CellScorer {
   void ScoreCells(CandidatePool& pool, const Look& look) {
     const Cells& cells = *pool.index->cells;
     const std::uint64_t most = kMostOfMean * cells.MeanCodes(cells_);
-    const Matches* matches = pool.params.matches;
-    const std::uint64_t least =
-        matches == nullptr
-            ? kLeastCells
-            : kLeastCells * pool.index->layers.n() / std::max<std::uint64_t>(matches->size(), 1);
+    std::uint64_t least = kLeastCells;
+    if (const Matches* matches = pool.params.matches; matches != nullptr)
+      least = least * pool.index->layers.n() / std::max<std::uint64_t>(matches->size(), 1);
     std::uint64_t codes = 0;
     // Three dependent lookups: each is prefetched some cells before the next.
     constexpr std::uint32_t kCodes = 4, kLists = 12, kCells = 24;
@@ -64,7 +62,7 @@ class CellScorer {
         next_look *= 2;
       }
       codes += cells.CodesOf(centroids_[at].id);
-      if (at >= least + 2 * last || codes >= most) cells_ = std::min(cells_, at + 1);
+      if (at >= least + 2 * std::uint64_t{last} || codes >= most) cells_ = std::min(cells_, at + 1);
     }
     if (cells_ > 0) look(true);
     for (std::uint32_t i = 0; i < cells_; ++i) {

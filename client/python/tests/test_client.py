@@ -12,6 +12,7 @@ from common import FolderCase
 from server import TOO_LATE, OpenedCase, ServedCase, Server
 
 import hmann
+from hmann import _wire
 
 
 class ClientTest(OpenedCase):
@@ -28,6 +29,21 @@ class ClientTest(OpenedCase):
         (summary,) = self.client.indexes()
         self.assertEqual((summary["name"], summary["state"]), ("sample", "serving"))
         self.assertEqual((summary["n"], summary["dtype"]), (2000, "uint8"))
+
+    def test_arguments_of_filters_keep_their_types(self):
+        given = {"some": ["x", 1, np.int64(2), 2.5, True], "one": "it"}
+        options = _wire.to_options(3, False, {"filter": "a in $some", "filter_arguments": given})
+        some = options.filter_arguments["some"]
+        self.assertEqual((list(some.texts), list(some.integers)), (["x"], [1, 2]))
+        self.assertEqual((list(some.numbers), list(some.flags)), ([2.5], [True]))
+        self.assertEqual(list(options.filter_arguments["one"].texts), ["it"])
+        for wrong, error in (
+            (5, hmann.errors.InvalidTypeError),
+            ({"some": [object()]}, hmann.errors.InvalidTypeError),
+            ({"some": 2**63}, hmann.errors.InvalidArgumentError),
+        ):
+            with self.assertRaises(error):
+                self.index.search(self.queries, 3, filter="a in $some", filter_arguments=wrong)
 
     def test_answers_are_those_of_the_index(self):
         for params in ({}, {"ef_l1": 20, "ef_l0": 30}, {"mode": "graph", "epsilon": 0.2},
