@@ -156,7 +156,8 @@ class Resolution {
                              ? std::nullopt
                              : context_.calibration->Find({.mode = params_.mode}, params_.k,
                                                           options_.recall.value_or(kDefaultRecall));
-      // A walk that gives up pays twice, and one in two takes longer than expected.
+      // A traversal that gives up pays twice, and some take longer than expected: half is
+      // a guess.
       const double most = static_cast<double>(params_.most_distances) * (is_filtered ? 0.5 : 1);
       if (found.has_value() && found->distances >= most) params_.mode = SearchMode::kScan;
     }
