@@ -35,7 +35,7 @@ class QuantizedTraversal {
   void Open(const TraversalStart& start) {
     const ResolvedParams& params = start.params;
     Beam& found = start.scratch.beam;
-    most_ = ~DistanceKey{0};
+    most_ = MostKey(start.index.kernels, params);
     pool_.Open(start);
     cells_.Open(pool_);
     n_ = unscored_ = start.index.layers.n();
@@ -77,7 +77,7 @@ class QuantizedTraversal {
     if (unscored_ < n_) {
       unscored_ = cells_.ScoreFrom(pool_, unscored_);
       if (unscored_ < n_) return;
-      most_ = KthUpper();
+      most_ = std::min(most_, KthUpper());
     } else {
       ScoreRead(records);
       if (follows_links()) cells_.ScoreNeighbors(pool_, wanted_, records);
@@ -177,7 +177,7 @@ class QuantizedTraversal {
   std::vector<NodeId> wanted_;
   std::vector<DistanceKey> wanted_keys_;  ///< as in the pool
   std::uint64_t unscored_ = 0, n_ = 0;    ///< of a scan: the first node that is not scored
-  DistanceKey most_ = 0;                  ///< of a scan: KthUpper
+  DistanceKey most_ = 0;                  ///< of an answer; of a scan also KthUpper
 };
 
 }  // namespace hmann
