@@ -147,6 +147,14 @@ TEST_F(MatchesTest, WhatIsFarFromTheQueryIsFoundByAScan) {
     for (const auto& [label, distance] : found[query]) EXPECT_TRUE(far(label));
   }
   EXPECT_EQ(found[0], Exact(0, 10, far));
+
+  // Errors of codes are large beside the differences of these distances.
+  const auto device = *Index::Open(*folder_ / "sample.hmann", {.slow = "nvme"});
+  const Found exact = Exact(0, 10, far);
+  const Found read = Search(device, {.k = 10, .matches = &matches})[0];
+  EXPECT_GE(std::count_if(read.begin(), read.end(),
+                          [&](const auto& one) { return one.second <= exact.back().second; }),
+            9);
 }
 
 /// Matches around the query are dense there, whatever their share of the index is.

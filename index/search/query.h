@@ -366,9 +366,11 @@ class BasicQuery {
         params_->matches == nullptr &&
         (phase_ == Phase::kRest ||
          (phase_ == Phase::kL0 && mode_ == SearchMode::kGraph && by_codes == by_codes_));
+    const bool scanned = scans_;
     by_codes_ = by_codes;
     scans_ = true;
-    const bool by_quantized_codes = is_long && (!gave_up_ || mode_ == SearchMode::kQuantized) &&
+    const bool by_quantized_codes = is_long && !scanned &&
+                                    (!gave_up_ || mode_ == SearchMode::kQuantized) &&
                                     index_.encoder != nullptr && index_.coded == nullptr &&
                                     (index_.far || index_.blocks != nullptr);
     mode_ = by_quantized_codes ? SearchMode::kQuantized : SearchMode::kScan;
