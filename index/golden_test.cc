@@ -35,6 +35,7 @@ Json WorkOf(const std::shared_ptr<const Index>& index, const VectorFile& queries
         static_cast<std::uint64_t>(RecallAtK(truth, query, options.k, ids, {}) * options.k + 0.5);
   }
   return {{"mode", std::string(Name(*options.mode))},
+          {"matches", options.matches != nullptr ? options.matches->size() : index->info().n},
           {"k", options.k},
           {"ef_l1", *options.ef_l1},
           {"ef_l0", options.ef_l0.value_or(0)},
@@ -83,7 +84,13 @@ TEST(Golden, SearchCounters) {
   options.out = folder / "sample.hmann";
   options.threads = 2;
   const BuildReport report = MustBuild(options);
+  Progress quiet(Progress::Show::kNever);
+  ASSERT_TRUE(
+      MakeAttributes(options.out, {.from = "datasets/sample/attributes.csv", .types = ""}, quiet)
+          .ok());
   const auto index = *Index::Open(options.out);
+  const auto most = *index->Filtered(*Filter::Parse("strength > 3000"));
+  const auto few = *index->Filtered(*Filter::Parse("strength > 3000 and direction = 'N'"));
   const VectorFile queries = *VectorFile::Open("datasets/sample/query.u8bin");
   const GroundTruth truth = *ReadGroundTruth("datasets/sample/query.gt100");
 
@@ -120,7 +127,22 @@ TEST(Golden, SearchCounters) {
         .mode = SearchMode::kQuantized,
         .nprobe = 128,
         .beam_width = 8,
-        .error_bound = 1}}) {
+        .error_bound = 1},
+        SearchParams{.k = 10, .ef_l1 = 4, .mode = SearchMode::kGraph, .matches = most.get()},
+        SearchParams{.k = 10, .ef_l1 = 4, .mode = SearchMode::kGraph, .matches = few.get()},
+        SearchParams{.k = 10,
+        .ef_l1 = 40,
+        .ef_l0 = 2,
+        .mode = SearchMode::kMultiStart,
+        .matches = few.get()},
+        SearchParams{.k = 10,
+        .ef_l1 = 64,
+        .ef_l0 = 0,
+        .mode = SearchMode::kQuantized,
+        .nprobe = 128,
+        .beam_width = 8,
+        .error_bound = 1,
+        .matches = most.get()}}) {
     golden["searches"].push_back(WorkOf(index, queries, truth, params));
   }
   if (const char* mode = std::getenv("HMANN_GOLDEN");

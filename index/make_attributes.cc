@@ -24,7 +24,8 @@ absl::Status MakeAttributesOf(AttrsTarget target, bool own_labels,
   if (available < held + 64_MiB) {
     return ResourceExhausted("attributes of ", target.n, " vectors need at least ",
                              FormatSize(held + 64_MiB), " of memory, ", FormatSize(available),
-                             " are available: raise --build-memory");
+                             options.memory > 0 ? " are given: raise --build-memory"
+                                                : " may be used, half of what is free");
   }
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<AttributeRows> rows,
                          AttributeRows::Open(options.from, given));

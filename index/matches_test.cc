@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <set>
+#include <thread>
 
+#include "absl/strings/match.h"
 #include "datasets/vector_file.h"
 #include "hmann/hmann.h"
 #include "index/construct/testing/build_samples.h"
 #include "index/index_impl.h"
+#include "index/make_attributes.h"
 
 namespace hmann {
 namespace {
@@ -64,6 +69,28 @@ class MatchesTest : public testing::Test {
                         queries_->n(), [](std::size_t i) { return queries_->Row(i); },
                         resolved->params, in_flight, done, counters, limits)
                     .ok());
+    return found;
+  }
+
+  /// The answers of threads with a searcher each, which take turns.
+  static std::vector<Found> SearchOnThreads(const std::shared_ptr<const Index>& index,
+                                            const SearchParams& options, std::size_t threads) {
+    std::vector<Found> found(queries_->n());
+    const auto resolved = index->Resolve(options);
+    EXPECT_TRUE(resolved.ok()) << resolved.status();
+    std::vector<std::jthread> working;
+    for (std::size_t thread = 0; thread < threads; ++thread) {
+      working.emplace_back([&, thread] {
+        Searcher searcher(index);
+        Answer answer;
+        for (std::size_t i = thread; i < found.size(); i += threads) {
+          EXPECT_TRUE(searcher.Search(queries_->Row(i), resolved->params, &answer).ok());
+          for (const Neighbor& near : answer.nearest)
+            found[i].emplace_back(near.label, near.distance);
+        }
+      });
+    }
+    working.clear();  // joins them
     return found;
   }
 
@@ -157,14 +184,46 @@ TEST_F(MatchesTest, WhatIsFarFromTheQueryIsFoundByAScan) {
             9);
 }
 
+/// A search whose parameters are named gives way, too, unless its mode is.
+TEST_F(MatchesTest, ANamedEpsilonGivesWayToAScan) {
+  std::set<std::uint64_t> near;
+  for (const auto& [label, distance] : Exact(0, 8000, [](std::uint64_t) { return true; }))
+    near.insert(label);
+  const auto far = [&near](std::uint64_t label) { return !near.contains(label); };
+  const Matches matches = MustMatch(*index_, far);
+  const auto distances = [&](const SearchParams& options) {
+    const auto resolved = index_->Resolve(options);
+    EXPECT_TRUE(resolved.ok()) << resolved.status();
+    Answer answer;
+    Counters counters;
+    EXPECT_TRUE(
+        Searcher(index_).Search(queries_->Row(0), resolved->params, &answer, &counters).ok());
+    Found found;
+    for (const Neighbor& neighbor : answer.nearest)
+      found.emplace_back(neighbor.label, neighbor.distance);
+    if (options.mode != SearchMode::kGraph) {
+      EXPECT_EQ(found, Exact(0, 10, far));
+    }
+    return counters.distances_fast + counters.distances_slow;
+  };
+  const std::uint64_t named = distances({.k = 10, .epsilon = 5.0f, .matches = &matches});
+  EXPECT_LT(named, 3 * matches.size());
+  EXPECT_GT(distances({.k = 10, .mode = SearchMode::kGraph, .epsilon = 5.0f, .matches = &matches}),
+            named);
+}
+
 /// Matches around the query are dense there, whatever their share of the index is.
 TEST_F(MatchesTest, WhatIsNearTheQueryIsFoundByAWalk) {
-  for (const std::uint64_t query : {0, 5, 17}) {
+  constexpr std::uint64_t kSome = 40;
+  std::uint64_t walked = 0, of_matches = 0;
+  std::size_t hits_of_graph = 0, hits_of_codes = 0;
+  for (std::uint64_t query = 0; query < kSome; ++query) {
     std::set<std::uint64_t> near;
     for (const auto& [label, distance] : Exact(query, 1500, [](std::uint64_t) { return true; }))
       near.insert(label);
     const auto accepts = [&near](std::uint64_t label) { return near.contains(label); };
     const Matches matches = MustMatch(*index_, accepts);
+    const Found exact = Exact(query, 10, accepts);
     for (const SearchMode mode : {SearchMode::kGraph, SearchMode::kQuantized}) {
       SCOPED_TRACE(absl::StrCat("query ", query, ", mode ", static_cast<int>(mode)));
       const auto resolved = index_->Resolve({.k = 10, .mode = mode, .matches = &matches});
@@ -173,15 +232,18 @@ TEST_F(MatchesTest, WhatIsNearTheQueryIsFoundByAWalk) {
       Counters counters;
       ASSERT_TRUE(
           Searcher(index_).Search(queries_->Row(query), resolved->params, &answer, &counters).ok());
-      const Found exact = Exact(query, 10, accepts);
-      std::size_t hits = 0;
       for (const Neighbor& found : answer.nearest)
-        hits += found.distance <= exact.back().second ? 1 : 0;
-      EXPECT_GE(hits, 9u);
+        (mode == SearchMode::kGraph ? hits_of_graph : hits_of_codes) +=
+            found.distance <= exact.back().second ? 1 : 0;
       if (mode != SearchMode::kGraph) continue;
-      EXPECT_LT(counters.distances_fast + counters.distances_slow, matches.size());
+      walked += counters.distances_fast + counters.distances_slow;
+      of_matches += matches.size();
     }
   }
+  // With the epsilon of a search for k / share the graph finds 389.
+  EXPECT_GE(hits_of_graph, 395u);
+  EXPECT_GE(hits_of_codes, 395u);
+  EXPECT_LT(walked, of_matches) << "no scan";
 }
 
 /// A few matches are kept as ids, which no search can tell from bits.
@@ -251,15 +313,36 @@ TEST_F(MatchesTest, ADistanceBoundsTheAnswersAndTheWork) {
 }
 
 TEST_F(MatchesTest, AnswersAreTheSameOnEachTierAndBesideEachOther) {
-  for (const std::uint64_t of : {3, 2000}) {
-    const Matches matches = MustMatch(*index_, Every(of));
-    const SearchParams options{.k = 10, .mode = SearchMode::kGraph, .matches = &matches};
+  const Matches third = MustMatch(*index_, Every(3)), few = MustMatch(*index_, Every(2000));
+  for (const SearchParams& options : std::vector<SearchParams>{
+           {.k = 10, .mode = SearchMode::kGraph, .matches = &third},
+           {.k = 10, .mode = SearchMode::kGraph, .matches = &few},
+           {.k = 10, .ef_l1 = 40, .ef_l0 = 2, .mode = SearchMode::kMultiStart, .matches = &third},
+           {.k = 10,
+           .ef_l1 = 64,
+           .ef_l0 = 0,
+           .mode = SearchMode::kQuantized,
+           .nprobe = 256,
+           .beam_width = 8,
+           .matches = &third},
+           {.k = 10, .mode = SearchMode::kScan, .matches = &few}}) {
+    SCOPED_TRACE(absl::StrCat(Name(*options.mode).data(), ", ", options.matches->size()));
     const auto expected = Search(index_, options);
-    for (const char* slow : {"mapped", "emulated:lat=1ns", "nvme"}) {
+    const auto accepts = [&](std::uint64_t label) {
+      return options.matches == &third ? Every(3)(label) : Every(2000)(label);
+    };
+    EXPECT_GE(Recall(expected, 10, accepts), 0.8);
+    for (const char* slow : {"dram", "mapped", "emulated:lat=1ns", "nvme"}) {
       const auto other = Index::Open(*folder_ / "sample.hmann", {.slow = slow});
       ASSERT_TRUE(other.ok()) << other.status();
       EXPECT_EQ(Search(*other, options, 4), expected) << slow;
+      for (const std::size_t threads : {1, 2, 7})
+        EXPECT_EQ(SearchOnThreads(*other, options, threads), expected) << slow << " " << threads;
     }
+  }
+  for (const std::uint64_t of : {3, 2000}) {
+    const SearchParams options{
+        .k = 10, .mode = SearchMode::kGraph, .matches = of == 3 ? &third : &few};
     const auto coded = Index::Open(*folder_ / "sample.hmann", {.slow = "dram", .sq_bits = 8});
     EXPECT_GE(Recall(Search(*coded, options, 3), 10, Every(of)), 0.93);
   }
@@ -293,6 +376,48 @@ TEST_F(MatchesTest, LabelsMayBeTheUsersOwn) {
   }
 }
 
+/// `hmann attrs` replaces the file, of which an open index keeps the one it has opened.
+TEST_F(MatchesTest, AnOpenIndexKeepsItsAttributes) {
+  const std::string path = *folder_ / "replaced.hmann", rows = *folder_ / "replaced.ndjson";
+  std::filesystem::copy_file(*folder_ / "sample.hmann", path);
+  const auto make = [&](std::uint64_t shift) {
+    std::ofstream out(rows);
+    for (std::uint64_t i = 0; i < base_->n(); ++i) {
+      const std::uint64_t a = (i + shift) % base_->n();
+      out << R"({"a": )" << a << R"(, "t": "x)" << a % 7 << "\"}\n";
+    }
+    out.close();
+    Progress quiet(Progress::Show::kNever);
+    ASSERT_TRUE(MakeAttributes(path, {.from = rows, .types = ""}, quiet).ok());
+  };
+  // The first and the last label for which a filter holds.
+  const auto range = [](const Index& index, const std::string& text) {
+    const auto matches = index.Filtered(*Filter::Parse(text));
+    EXPECT_TRUE(matches.ok()) << matches.status();
+    std::pair<std::uint64_t, std::uint64_t> found = {~0ull, 0};
+    EXPECT_TRUE(
+        index
+            .ForLabels([&](auto ids, auto labels) {
+              for (std::size_t i = 0; i < ids.size(); ++i) {
+                if (!(*matches)->Has(ids[i])) continue;
+                found = {std::min(found.first, labels[i]), std::max(found.second, labels[i])};
+              }
+            })
+            .ok());
+    return found;
+  };
+  make(0);
+  const auto before = *Index::Open(path);
+  EXPECT_EQ(range(*before, "a < 100"), std::pair(0ul, 99ul));
+  make(5000);
+  EXPECT_EQ(range(*before, "a < 101"), std::pair(0ul, 100ul));
+  EXPECT_EQ(range(*before, "a >= 50 and a < 60 and t = 'x1'"), std::pair(50ul, 57ul));
+  const auto after = *Index::Open(path);
+  EXPECT_EQ(range(*after, "a < 100"), std::pair(5000ul, 5099ul));
+  EXPECT_EQ(range(*after, "a >= 50 and a < 60 and t = 'x1'"), std::pair(5050ul, 5057ul));
+  EXPECT_TRUE((*before->attributes())->Verify().ok());
+}
+
 TEST_F(MatchesTest, WhatCannotBeIsRefused) {
   const Matches few(17, index_->info().content_hash);
   EXPECT_EQ(index_->Resolve({.k = 10, .matches = &few}).status().message(),
@@ -303,6 +428,20 @@ TEST_F(MatchesTest, WhatCannotBeIsRefused) {
   const Matches matches = MustMatch(*index_, Every(3));
   EXPECT_EQ(index_->Resolve({.k = 10, .matches = &matches, .recall = 0.9}).status().code(),
             absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(MatchesTest, AttributesSayWhatMemoryTheyNeed) {
+  Progress quiet(Progress::Show::kNever);
+  const auto make = [&](std::uint64_t memory) {
+    return MakeAttributesOf(
+        {.out = "", .n = std::uint64_t{1} << 50}, false, [](LabelIds*) { return absl::OkStatus(); },
+        {.from = "datasets/sample/attributes.csv", .types = "", .memory = memory}, quiet);
+  };
+  for (const std::uint64_t memory : {0, 1 << 20}) {
+    const absl::Status status = make(memory);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_EQ(absl::StrContains(status.message(), "--build-memory"), memory > 0) << status;
+  }
 }
 
 TEST_F(MatchesTest, WhatABudgetLeavesMatches) {

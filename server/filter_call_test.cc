@@ -4,6 +4,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "index/base/check.h"
@@ -72,6 +76,71 @@ TEST_F(FilterCallTest, AnswersAreThoseOfTheEngine) {
       }
     }
   }
+}
+
+TEST_F(FilterCallTest, AnswersAreTheSameOnAnyNumberOfThreads) {
+  const std::string text = "strength > 3000";
+  const auto index = *Index::Open(*path_);
+  const auto matches = *index->Filtered(*Filter::Parse(text));
+  for (const SearchMode mode : {SearchMode::kGraph, SearchMode::kMultiStart, SearchMode::kScan}) {
+    const SearchParams params{.k = 10, .mode = mode};
+    SearchParams local = params;
+    local.matches = matches.get();
+    std::vector<Answer> expected(20);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_TRUE(Searcher(index).Search(SampleQueries(i, 1).data(), local, &expected[i]).ok());
+    }
+    for (const int threads : {1, 2, 7}) {
+      SCOPED_TRACE(absl::StrCat(Name(mode).data(), " ", threads));
+      ServerOptions options = LoopbackOptions({{"attrs", *path_}});
+      options.threads = threads;
+      const Served served(options);
+      std::vector<std::jthread> callers;
+      for (int caller = 0; caller < 7; ++caller) {
+        callers.emplace_back([&] {
+          for (std::size_t i = 0; i < expected.size(); ++i) {
+            const auto answer = served.client->Search(
+                "attrs", client::Vectors::Raw(SampleQueries(i, 1)), params, {.filter = text});
+            ASSERT_TRUE(answer.ok()) << answer.status();
+            ASSERT_EQ(answer->ids.size(), expected[i].nearest.size());
+            EXPECT_EQ(answer->matches, matches->size());
+            for (std::size_t j = 0; j < answer->ids.size(); ++j) {
+              EXPECT_EQ(answer->ids[j], expected[i].nearest[j].label);
+              EXPECT_EQ(answer->distances[j], expected[i].nearest[j].distance);
+            }
+          }
+        });
+      }
+    }
+  }
+}
+
+TEST_F(FilterCallTest, WhatIsServedKeepsItsAttributes) {
+  const std::string path = *path_ + ".replaced", rows = path + ".ndjson";
+  std::filesystem::copy_file(*path_, path);
+  const auto make = [&](std::uint64_t from) {
+    std::ofstream out(rows);
+    for (std::uint64_t i = 0; i < 10'000; ++i)
+      out << R"({"new": )" << (i >= from ? "true" : "false") << "}\n";
+    out.close();
+    Progress quiet(Progress::Show::kNever);
+    HMANN_CHECK(MakeAttributes(path, {.from = rows, .types = ""}, quiet).ok());
+  };
+  const auto matching = [](const Served& served, const std::string& filter) {
+    const auto answer = served.client->Search("it", client::Vectors::Raw(SampleQueries(0, 1)),
+                                              {.k = 10}, {.filter = filter});
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? answer->matches : std::nullopt;
+  };
+  make(1000);
+  const Served before(LoopbackOptions({{"it", path}}));
+  EXPECT_EQ(matching(before, "new"), 9000u);
+  make(4000);
+  EXPECT_EQ(matching(before, "new"), 9000u);
+  EXPECT_EQ(matching(before, "not new"), 1000u) << "a filter that was not evaluated before";
+  EXPECT_EQ(matching(Served(LoopbackOptions({{"it", path}})), "new"), 6000u);
+  for (const std::string& file : {path, rows, Attributes::PathOf(path)})
+    std::filesystem::remove(file);
 }
 
 TEST_F(FilterCallTest, ArgumentsAreTyped) {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "tests/program.h"
 
@@ -68,6 +69,10 @@ TEST_F(Filters, SelectByTheAttributesOfAFile) {
   const json scanned = Search({"--filter", filter, "--mode", "scan", "--out", exact});
   EXPECT_EQ(scanned["matches"], std::count(wanted.begin(), wanted.end(), true));
   EXPECT_EQ(scanned["filter"], filter);
+  EXPECT_EQ(scanned["matches_share"], scanned["matches"].get<double>() / 10'000);
+  EXPECT_THAT(Hmann({"search", index_, "--queries", kQueries, "--filter", filter}).out,
+              HasSubstr(absl::StrFormat("k 10, %d match (%.3g %%)", scanned["matches"].get<int>(),
+                                        scanned["matches"].get<double>() / 100)));
   Search({"--filter", filter, "--out", found});
   std::size_t same = 0, all = 0;
   std::istringstream of_scan(ReadFile(exact)), of_search(ReadFile(found));

@@ -78,6 +78,19 @@ TEST(BuildPlan, SaysWhatABuildTakesAndLeavesNothingBehind) {
   EXPECT_EQ(small.exit_code, 1);
   EXPECT_THAT(small.err, HasSubstr("expected at least about"));
 
+  // The rows of attributes must fit, too.
+  const auto with_rows = [&](const std::string& rows, const std::string& memory) {
+    return Hmann(With(build, {"--attrs", rows, "--build-memory", memory, "--plan"}));
+  };
+  WriteFile(folder / "few.ndjson", "{\"a\": 1}\n");
+  EXPECT_EQ(with_rows("datasets/sample/attributes.csv", "128MiB").exit_code, 0);
+  EXPECT_THAT(with_rows(folder / "few.ndjson", "128MiB").err,
+              HasSubstr("rows for 1 of the 10000 vectors"));
+  EXPECT_THAT(with_rows("datasets/sample/attributes.csv", "64MiB").err,
+              AllOf(HasSubstr("attributes of 10000 vectors need at least"),
+                    HasSubstr("raise --build-memory")));
+  std::filesystem::remove(folder / "few.ndjson");
+
   const json built = MustPrint(With(build, {"--build-memory", "128MiB", "--json"}));
   EXPECT_NEAR(plan["file_bytes"].get<double>() / built["file_bytes"].get<double>(), 1, 0.01);
   EXPECT_NEAR(plan["bounded"]["work_bytes"].get<double>() / built["work_bytes"].get<double>(), 1,
@@ -100,6 +113,31 @@ TEST(Plan, BuildMakesWhatThePlanSays) {
   const json as_is = MustPrint({"plan", index, "--as-is", "--fast-memory", "3MiB", "--json"});
   EXPECT_EQ(as_is["promoted"], plan["promoted"]);
   EXPECT_EQ(as_is["bits"], plan["bits"]);
+
+  // Attributes take fast memory, and their columns stay in the file.
+  const auto roomy = [&] {
+    return MustPrint({"plan", index, "--as-is", "--fast-memory", "5MiB", "--json"});
+  };
+  const auto bytes_of = [](const json& of, const std::string& structure) {
+    for (const json& line : of["structures"]) {
+      if (line["structure"] == structure) return line["bytes"].get<std::uint64_t>();
+    }
+    return std::uint64_t{0};
+  };
+  const json bare = roomy();
+  const json attrs =
+      MustPrint({"attrs", index, "--from", "datasets/sample/attributes.csv", "--json"});
+  const json attributed = roomy();
+  EXPECT_EQ(bytes_of(bare, "attributes"), 0u);
+  EXPECT_GT(bytes_of(attributed, "attributes"), 0u);
+  EXPECT_EQ(bytes_of(attributed, "attributes"), attrs["memory_bytes"]);
+  EXPECT_EQ(bytes_of(attributed, "attribute columns"), attrs["mapped_bytes"]);
+  EXPECT_LE(attributed["fast_bytes"], 5u << 20);
+  std::uint64_t fast = 0;
+  for (const json& line : attributed["structures"])
+    fast += line["tier"] == "dram" ? line["bytes"].get<std::uint64_t>() : 0;
+  EXPECT_LE(fast, attributed["fast_bytes"]);
+  EXPECT_LE(bytes_of(attributed, "cache of l0"), bytes_of(bare, "cache of l0"));
 
   const std::string promoted = folder / "b.hmann";
   const Outcome ran =

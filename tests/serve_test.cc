@@ -86,6 +86,30 @@ TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
   }
 }
 
+TEST_F(ServeTest, QueryReportsFiltersAsSearchDoes) {
+  const std::string index = *folder_ / "attributes.hmann",
+                    filter = "strength>3500 AND direction IN ('S','N')";
+  std::filesystem::copy_file(Index(), index);
+  ASSERT_EQ(Hmann({"attrs", index, "--from", "datasets/sample/attributes.csv"}).exit_code, 0);
+  ServerProgram server(index, {});
+  const auto run = [&](std::vector<std::string> command, const std::string& out) {
+    command.insert(command.end(), {"--queries", kQueries, "--filter", filter, "--threads", "3",
+                                   "--out", *folder_ / out, "--json"});
+    const Outcome ran = Hmann(command);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return json::parse(ran.out);
+  };
+  const json here = run({"search", index}, "here.jsonl"),
+             there =
+                 run({"query", "--server", server.address(), "--index", "sample"}, "there.jsonl");
+  EXPECT_EQ(here["filter"], "strength > 3500 and direction in (\"N\", \"S\")");
+  EXPECT_GT(here["matches"], 0);
+  EXPECT_EQ(here["matches_share"], here["matches"].get<double>() / 10'000);
+  for (const char* key : {"filter", "matches", "matches_share", "mode", "ef_l0", "epsilon"})
+    EXPECT_EQ(there.value(key, json()), here.value(key, json())) << key;
+  EXPECT_EQ(ReadFile(*folder_ / "there.jsonl"), ReadFile(*folder_ / "here.jsonl"));
+}
+
 TEST_F(ServeTest, QueryNamesWhatIsWrong) {
   ServerProgram server(Index(), {});
   const auto query = [&](std::vector<std::string> more) {

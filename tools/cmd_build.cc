@@ -7,6 +7,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/jobs/work_status.h"
+#include "index/make_attributes.h"
 #include "index/report/report.h"
 #include "index/tune/forecast.h"
 #include "tools/build_flags.h"
@@ -119,7 +120,8 @@ void AddBoundedOptions(CLI::App& app, BuildFlags* flags, CLI::Option* base, CLI:
   app.add_flag(
       "--plan", flags->forecast,
       "forecast memory, folder, index size and time from a trial build of some rows, which takes a "
-      "few seconds; writes nothing else, and rejects builds that cannot work");
+      "few seconds, after it has read all rows of --attrs; writes nothing else, and rejects builds "
+      "that cannot work");
   app.add_flag("--keep-work", build->keep_work, "keep the work folder after the index is written");
   app.add_option("--workers", build->workers,
                  "number of processes that share the jobs and --build-memory (build-job); the "
@@ -190,6 +192,11 @@ CommandAction SetupBuild(CLI::App& app) {
     build.cancelled = CancelOnInterrupt();
     if (flags->forecast) {
       Progress quiet(Progress::Show::kNever);
+      MakeAttributesOptions& attributes = flags->call.attributes;
+      attributes.memory = build.memory;
+      attributes.cancelled = build.cancelled;
+      if (!attributes.from.empty())
+        HMANN_RETURN_IF_ERROR(CheckAttributesOf(build, attributes, quiet));
       HMANN_ASSIGN_OR_RETURN(const BuildForecast forecast, ForecastBuild(build, quiet));
       if (flags->json) return PrintJson(ToJson(forecast));
       PrintForecast(build, forecast);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
 #include "hmann/client.h"
+#include "hmann/filter.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "tools/commands.h"
@@ -35,7 +36,7 @@ struct alignas(64) Connection {
   Counters counters;
   ResolvedParams params;
   std::optional<client::Prediction> predicted;
-  std::uint64_t cut_short = 0;
+  std::uint64_t cut_short = 0, matches = 0;
   std::vector<std::byte> rows;
 };
 
@@ -57,6 +58,7 @@ absl::Status AskFor(const QueryCallFlags& flags, const VectorFile& queries, std:
       answer->push_back({reply.ids[j], reply.distances[j]});
     connection->params = reply.params;
     connection->predicted = reply.predicted;
+    connection->matches = reply.matches.value_or(0);
     connection->cut_short += reply.cut_short;
     if (reply.counters.has_value()) connection->counters += *reply.counters;
   };
@@ -109,6 +111,7 @@ absl::Status Query(const QueryCallFlags& flags) {
   HMANN_RETURN_IF_ERROR(
       queries.FitQueries(index.dim, index.dtype, absl::StrCat("index '", index.name, "'")));
   run.metric = index.metric;
+  run.n = index.n;
   run.simd = index.simd;
 
   const std::uint64_t batch = run.batch = flags.batch;
@@ -126,7 +129,13 @@ absl::Status Query(const QueryCallFlags& flags) {
     if (run.cut_short.has_value()) *run.cut_short += connection.cut_short;
     if (connection.predicted.has_value())
       run.predicted = {connection.predicted->recall, connection.predicted->mean_us};
-    if (!connection.rows.empty()) run.params = connection.params;
+    if (connection.rows.empty()) continue;
+    run.params = connection.params;
+    run.matches = static_cast<double>(connection.matches);
+  }
+  if (!flags.query.filter.empty()) {
+    HMANN_ASSIGN_OR_RETURN(const Filter filter, Filter::Parse(flags.query.filter));
+    run.filter = filter.text();
   }
   if (batch > 1) SplitBatches(queries.n(), batch, &run);
   return Report(run, flags.query);

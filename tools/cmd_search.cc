@@ -147,6 +147,7 @@ absl::Status Search(const SearchFlags& flags) {
   QueryRun run;
   run.open_seconds = open_seconds;
   run.metric = index->info().metric;
+  run.n = index->info().n;
   run.in_flight = flags.in_flight;
   HMANN_ASSIGN_OR_RETURN(const std::vector<Selection> selections,
                          SelectAll(*index, flags, queries.n(), &run));

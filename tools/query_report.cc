@@ -108,6 +108,10 @@ void PrintAnswers(const QueryRun& run, std::ostream& out) {
 /// Prints the figures that matter most, in one line.
 void PrintSummary(const nlohmann::ordered_json& figures, std::ostream& out) {
   out << figures["queries"] << " queries, k " << figures["k"];
+  if (figures.contains("matches")) {
+    out << absl::StrFormat(", %.0f match (%.3g %%)", figures["matches"].get<double>(),
+                           100 * figures["matches_share"].get<double>());
+  }
   if (figures.contains("recall")) {
     out << absl::StrFormat(", recall %.4f", figures["recall"].get<double>());
     if (figures["none_found"] > 0) out << " (" << figures["none_found"] << " found none)";
@@ -171,6 +175,7 @@ absl::StatusOr<nlohmann::ordered_json> Summarize(const QueryRun& run,
   if (!run.filter.empty()) {
     figures["filter"] = run.filter;
     figures["matches"] = run.matches;
+    figures["matches_share"] = run.matches / static_cast<double>(run.n);
   }
   AddPromise(run, &figures);
   figures["simd"] = run.simd;
@@ -185,7 +190,8 @@ void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
   for (const auto& [name, value] : figures.items()) {
     std::string text = value.is_string() ? value.get<std::string>() : JsonText(value);
     if (value.is_number_float() && FindParam(name) == nullptr) {  // parameters are to be pasted
-      const bool small = absl::StrContains(name, "recall") || absl::EndsWith(name, "seconds");
+      const bool small = absl::StrContains(name, "recall") || absl::EndsWith(name, "seconds") ||
+                         absl::EndsWith(name, "share");
       text = absl::StrFormat("%.*f", small ? 4 : 1, value.get<double>());
     }
     out << absl::StrFormat("  %-20s %s\n", name, text);

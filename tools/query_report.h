@@ -56,6 +56,7 @@ struct QueryRun {
   std::optional<std::uint64_t> cut_short;  ///< answers cut by a budget; absent: no budget
   std::string filter;                      ///< canonical text; empty: none
   double matches = 0;                      ///< vectors that it selects, mean over queries
+  std::uint64_t n = 1;                     ///< vectors of the index
   Metric metric = Metric::kL2;             ///< of the index
   std::string simd;                        ///< SIMD level, "avx512" (`query`: of server)
   int threads = 1;

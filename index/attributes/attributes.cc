@@ -123,12 +123,7 @@ class Evaluation {
 
   /// Those ids of a small set for which a comparison of numbers holds.
   absl::StatusOr<IdSet> Those(IdSet set, const AttrsField& field, const FilterNode& node) const {
-    std::vector<Number> numbers;
-    for (const FilterValue& value : node.values) {
-      HMANN_ASSIGN_OR_RETURN(const Number number, NumberOf(field, node, value));
-      numbers.push_back(number);
-    }
-    std::sort(numbers.begin(), numbers.end());
+    HMANN_ASSIGN_OR_RETURN(const std::vector<Number> numbers, ComparedWith(field, node));
     const Op op = node.kind == Kind::kIn ? Op::kEqual : node.op;
     std::vector<std::uint32_t> ids = set.Ids();
     std::erase_if(ids, [&](std::uint32_t id) { return !Holds(op, ValueOf(field, id), numbers); });
@@ -251,23 +246,17 @@ class Evaluation {
     return Wrong(node, absl::StrCat(Described(field), ", and ", TextOf(value), " is no number"));
   }
 
-  /// The first place in the order of values, not before `low`, whose value is not below
-  /// `bound`, or with `after` whose value is above it. That is probably near, so it is
-  /// sought in steps that double.
-  absl::StatusOr<std::uint64_t> PlaceOf(const AttrsField& field, Number bound, bool after,
-                                        std::uint64_t low = 0) const {
-    std::uint64_t high = field.record.rows, step = after ? 1 : high;
-    while (low < high) {
-      const std::uint64_t place = step < high - low ? low + step - 1 : low + (high - low) / 2;
-      const auto id = field.At<std::uint32_t>(1, place);
-      if (id >= file_.n()) return BadOrder(field, place);
-      const Number value = ValueOf(field, id);
-      const bool is_before = value < bound || (after && value == bound);
-      step = is_before ? step * 2 : field.record.rows;
-      is_before ? low = place + 1 : high = place;
+  /// The numbers with which `node` compares, ascending.
+  absl::StatusOr<std::vector<Number>> ComparedWith(const AttrsField& field,
+                                                   const FilterNode& node) const {
+    std::vector<Number> numbers(node.values.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      HMANN_ASSIGN_OR_RETURN(numbers[i], NumberOf(field, node, node.values[i]));
     }
-    return low;
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
   }
+
   absl::Status BadOrder(const AttrsField& field, std::uint64_t place) const {
     return DataLoss(file_.path(), ": ", field.info.field.name, ": id ", place,
                     " in the order of values is no vector");
@@ -276,10 +265,31 @@ class Evaluation {
   /// Places in the order of values: [first, last).
   using Slices = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
-  absl::StatusOr<Slices> SlicesOf(const AttrsField& field, Op op, Number value) const {
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t low, PlaceOf(field, value, false));
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t high, PlaceOf(field, value, true, low));
-    const std::uint64_t end = field.record.rows;
+  /// The places of each number. All binary searches take a step together, without
+  /// branches, so that they wait for memory at the same time.
+  absl::StatusOr<Slices> PlacesOf(const AttrsField& field,
+                                  const std::vector<Number>& numbers) const {
+    Slices found(numbers.size());
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ids(numbers.size());
+    for (std::uint64_t left = field.record.rows; left > 0; left /= 2) {
+      const std::uint64_t half = left - left / 2;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        const std::uint64_t places[] = {found[i].first + half - 1, found[i].second + half - 1};
+        ids[i] = {field.At<std::uint32_t>(1, places[0]), field.At<std::uint32_t>(1, places[1])};
+        if (ids[i].first >= file_.n()) return BadOrder(field, places[0]);
+        if (ids[i].second >= file_.n()) return BadOrder(field, places[1]);
+      }
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        found[i].first += half * std::uint64_t{ValueOf(field, ids[i].first) < numbers[i]};
+        found[i].second += half * std::uint64_t{ValueOf(field, ids[i].second) <= numbers[i]};
+      }
+    }
+    return found;
+  }
+
+  /// The places for which `op` holds, of `end`. `equal`: those of the number.
+  static Slices SlicesOf(Op op, std::pair<std::uint64_t, std::uint64_t> equal, std::uint64_t end) {
+    const auto [low, high] = equal;
     switch (op) {
       case Op::kEqual:
         return Slices{{low, high}};
@@ -318,16 +328,11 @@ class Evaluation {
   }
 
   absl::StatusOr<IdSet> OfNumbers(const AttrsField& field, const FilterNode& node) const {
-    Slices slices;
+    HMANN_ASSIGN_OR_RETURN(const std::vector<Number> numbers, ComparedWith(field, node));
+    HMANN_ASSIGN_OR_RETURN(Slices slices, PlacesOf(field, numbers));
+    if (node.kind != Kind::kIn) slices = SlicesOf(node.op, slices[0], field.record.rows);
     std::uint64_t chosen = 0;
-    for (const FilterValue& value : node.values) {
-      HMANN_ASSIGN_OR_RETURN(const Number number, NumberOf(field, node, value));
-      HMANN_ASSIGN_OR_RETURN(
-          const Slices more,
-          SlicesOf(field, node.kind == Kind::kIn ? Op::kEqual : node.op, number));
-      for (const auto& [first, last] : more) chosen += last - first;
-      slices.insert(slices.end(), more.begin(), more.end());
-    }
+    for (const auto& [first, last] : slices) chosen += last - first;
     if (node.kind == Kind::kIn || chosen <= field.record.rows / 2) return OfSlices(field, slices);
     // Most of the values: the others are fewer.
     Slices rest;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "index/base/bits.h"
 #include "index/base/errors.h"
 
 namespace hmann {
@@ -98,7 +99,7 @@ class BitmapChecker {
     if (!TakeBytes(words.data(), words.size() * 8)) return "it is cut short";
     std::uint32_t total = 0, last = 0;
     for (std::uint32_t w = 0; w < kBitsetWords; ++w) {
-      total += static_cast<std::uint32_t>(std::popcount(words[w]));
+      total += CountBits(words[w]);
       if (words[w] != 0) last = w * 64 + static_cast<std::uint32_t>(std::bit_width(words[w])) - 1;
     }
     if (total != cardinality) return "a container has not its number of ids";

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -203,6 +202,10 @@ class FilterParser {
 
   FilterNode ReadCondition() {
     FilterNode node;
+    if ((Is(Token::kField) || Is(Token::kHas)) && ++conditions_ > Filter::kMostConditions) {
+      FailHere("at most ", Filter::kMostConditions, " conditions, found ", conditions_);
+      return node;
+    }
     if (Is(Token::kField)) return ReadField();
     if (Is(Token::kHas)) return ReadHas();
     if (Is(Token::kOpen)) {
@@ -278,11 +281,15 @@ class FilterParser {
       return Fail(FilterError(node->column, "expected at most ", Filter::kMostValues,
                               " values in all lists, found ", values_));
     }
-    std::map<std::string, FilterValue> by_text;
-    for (FilterValue& value : node->values)
-      by_text.try_emplace(FilterValueText(value), std::move(value));
-    node->values.clear();
-    for (auto& [text, value] : by_text) node->values.push_back(std::move(value));
+    std::vector<FilterValue> given = std::exchange(node->values, {});
+    std::vector<std::pair<std::string, FilterValue*>> by_text;
+    by_text.reserve(given.size());
+    for (FilterValue& value : given) by_text.emplace_back(FilterValueText(value), &value);
+    std::sort(by_text.begin(), by_text.end());
+    for (std::size_t i = 0; i < by_text.size(); ++i) {
+      if (i == 0 || by_text[i].first != by_text[i - 1].first)
+        node->values.push_back(std::move(*by_text[i].second));
+    }
   }
 
   /// Reads a literal, or an argument with exactly one value, or any number if `many`.
@@ -329,6 +336,7 @@ class FilterParser {
   FilterToken token_;
   int levels_ = 0;
   std::size_t values_ = 0;  ///< in lists
+  std::size_t conditions_ = 0;
   std::size_t argument_bytes_ = 0;
   std::set<std::string_view> used_;  ///< arguments
 };

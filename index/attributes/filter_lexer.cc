@@ -18,7 +18,8 @@ namespace {
 using Token = FilterToken::Kind;
 using Op = FilterNode::Op;
 
-/// Keywords and signs. A sign stands before its beginnings.
+/// Signs and keywords. A sign stands before its beginnings. The comma is the most
+/// frequent one in long lists.
 struct FixedToken {
   std::string_view text;
   Token kind;
@@ -26,15 +27,6 @@ struct FixedToken {
   bool value = false;  ///< of kValue
 };
 constexpr FixedToken kFixedTokens[] = {
-    {"and", Token::kAnd},
-    {"or", Token::kOr},
-    {"not", Token::kNot},
-    {"in", Token::kIn},
-    {"is", Token::kIs},
-    {"null", Token::kNull},
-    {"has", Token::kHas},
-    {"true", Token::kValue, Op::kEqual, true},
-    {"false", Token::kValue, Op::kEqual, false},
     {"(", Token::kOpen},
     {")", Token::kClose},
     {",", Token::kComma},
@@ -46,6 +38,15 @@ constexpr FixedToken kFixedTokens[] = {
     {"<", Token::kCompare, Op::kLess},
     {">=", Token::kCompare, Op::kGreaterEqual},
     {">", Token::kCompare, Op::kGreater},
+    {"and", Token::kAnd},
+    {"or", Token::kOr},
+    {"not", Token::kNot},
+    {"in", Token::kIn},
+    {"is", Token::kIs},
+    {"null", Token::kNull},
+    {"has", Token::kHas},
+    {"true", Token::kValue, Op::kEqual, true},
+    {"false", Token::kValue, Op::kEqual, false},
 };
 
 bool IsFilterDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }

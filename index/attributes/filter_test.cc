@@ -327,6 +327,13 @@ std::string Repeated(const std::string& text, std::size_t times) {
   return all;
 }
 
+TEST(Filter, LimitsConditions) {
+  const std::string some = Repeated("a in (1, 2) or ", 1023);
+  EXPECT_EQ(Canonical(some + "has(b, 3)"), some + "has(b, 3)");
+  EXPECT_EQ(Canonical(some + "not b and c"),
+            "column 15356: expected at most 1024 conditions, found 1025");
+}
+
 TEST(Filter, LimitsLevels) {
   const std::string found = "expected at most 64 levels of parentheses and 'not', found 65";
   EXPECT_EQ(Canonical(Repeated("(", 64) + "a" + Repeated(")", 64)), "a = true");

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "index/base/bits.h"
 #include "index/base/prefetch.h"
 #include "index/graph/types.h"
 
@@ -84,15 +85,6 @@ class Cells {
     std::uint64_t starts = 0;  ///< one bit for each node: a cell begins here
     std::uint32_t before = 0;  ///< cells that begin before these nodes
   };
-
-  /// Used because std::popcount is a call to a table where only the base instruction set
-  /// is assumed.
-  static std::uint32_t CountBits(std::uint64_t bits) {
-    bits -= bits >> 1 & 0x5555555555555555u;
-    bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
-    bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0fu;
-    return static_cast<std::uint32_t>(bits * 0x0101010101010101u >> 56);
-  }
 
   NodeId n1_ = 0;
   std::vector<NodeId> centroids_;       ///< [cell]

@@ -142,28 +142,31 @@ class Resolution {
   /// No search takes much longer than a scan. One that the calibration expects to take
   /// that long is a scan at once. Where the user names the parameters of a graph search,
   /// they are obeyed: it computes no distance twice, as beams of a multi-start search do.
+  /// Among matches, which may be far away, only a named mode keeps it from giving way.
   /// Those leave room for L1, a scan and reranking below twice n (5/8 is a guess). Curves
   /// without codes decide, because those with codes count few distances.
   void BoundByScan() {
     const bool in_dram = !context_.far && !context_.block_tier && context_.row_bytes > 0;
+    const bool is_filtered = context_.scanned > 0, names_params = options_.names_params();
     if (in_dram && params_.mode == SearchMode::kMultiStart) {
       params_.most_distances = context_.n / 8 * 5 / params_.query_threads;
     } else if (options_.VisitsAll(context_)) {
       params_.mode = SearchMode::kScan;
-    } else if (in_dram && !options_.names_params() && params_.mode != SearchMode::kQuantized) {
+    } else if (in_dram && (!names_params || (is_filtered && !options_.mode.has_value())) &&
+               params_.mode != SearchMode::kQuantized) {
       params_.most_distances = ScanInDistances();
-      const bool is_filtered = context_.scanned > 0;
-      const auto found = context_.calibration == nullptr || context_.ef_scale.has_value()
-                             ? std::nullopt
-                             : context_.calibration->Find({.mode = params_.mode}, params_.k,
-                                                          options_.recall.value_or(kDefaultRecall));
+      const auto found =
+          context_.calibration == nullptr || context_.ef_scale.has_value() || names_params
+              ? std::nullopt
+              : context_.calibration->Find({.mode = params_.mode}, params_.k,
+                                           options_.recall.value_or(kDefaultRecall));
       // A traversal that gives up pays twice, and some take longer than expected: half is
       // a guess.
       const double most = static_cast<double>(params_.most_distances) * (is_filtered ? 0.5 : 1);
       if (found.has_value() && found->distances >= most) params_.mode = SearchMode::kScan;
     }
-    if (params_.mode == SearchMode::kQuantized && context_.scanned > 0 && params_.nprobe > 0 &&
-        !options_.names_params() && CodesOfCells() >= context_.scanned)
+    if (params_.mode == SearchMode::kQuantized && is_filtered && params_.nprobe > 0 &&
+        !names_params && CodesOfCells() >= context_.scanned)
       params_.mode = SearchMode::kScan;
     if (params_.mode == SearchMode::kScan) {
       params_.ef_l0 = static_cast<std::uint32_t>(

@@ -91,7 +91,7 @@ class MemoryRule {
   explicit MemoryRule(const PlanRequest& request)
       : request_(request),
         drive_(request.slow.starts_with("nvme")),
-        reserve_(ReservedFastBytes(request.fast_bytes, request.threads)),
+        reserve_(ReservedFastBytes(request.fast_bytes, request.threads) + request.attribute_bytes),
         budget_(request.fast_bytes - std::min(request.fast_bytes, reserve_)) {}
 
   absl::StatusOr<MemoryPlan> Plan() const {
@@ -99,7 +99,7 @@ class MemoryRule {
     HMANN_RETURN_IF_ERROR(CheckSlow(request_.slow));
     HMANN_ASSIGN_OR_RETURN(const Candidate least, Of({FewestPromoted(), PinnedBits(0), 1}));
     if (request_.fast_bytes < reserve_ || least.upper_bytes > budget_)
-      return TooSmall(least.upper_bytes);
+      return TooSmall(least.upper_bytes + request_.attribute_bytes);
     const bool beside_l0 = least.upper_bytes + least.l0_bytes() <= budget_;
     const std::uint32_t bits = beside_l0 ? PinnedBits(0) : Bits();
     HMANN_ASSIGN_OR_RETURN(const Candidate chosen, request_.finished.has_value()
@@ -219,7 +219,7 @@ class MemoryRule {
     plan.reserve_bytes = plan.fast_bytes = reserve_;
     for (const PlacedBytes& line : plan.bytes)
       plan.fast_bytes += line.tier == "dram" ? InPages(line.bytes) : 0;
-    plan.bytes.push_back({"migration and scratch", "dram", reserve_});
+    plan.bytes.push_back({"migration and scratch", "dram", reserve_ - request_.attribute_bytes});
     if (drive_ && !beside_l0) {
       plan.migration_bytes = std::clamp<std::uint64_t>(
           reserve_ / static_cast<std::uint64_t>(std::max(1, request_.threads)), 1_MiB, 16_MiB);
@@ -232,8 +232,8 @@ class MemoryRule {
   void Explain(const Candidate& made, bool beside_l0, MemoryPlan& plan) const {
     const auto n = static_cast<double>(request_.shape.n);
     plan.rule.push_back(absl::StrFormat(
-        "L0 takes %.1f bytes a vector, and the fast memory has %.1f (%s less %s for migration and "
-        "the scratch of %d searches): L0 lies on %s",
+        "L0 takes %.1f bytes a vector, and the fast memory has %.1f (%s less %s for migration, "
+        "attributes and the scratch of %d searches): L0 lies on %s",
         static_cast<double>(made.lines.back().bytes) / n, BytesAVector(),
         FormatSize(request_.fast_bytes), FormatSize(reserve_), request_.threads, plan.l0_tier));
     std::string shares;

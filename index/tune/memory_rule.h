@@ -20,6 +20,7 @@ struct PlanRequest {
   std::optional<std::uint32_t> bits, replicas;
   /// Set for a finished index: its structure is fixed, and only its placement is chosen.
   std::optional<PlanStructure> finished;
+  std::uint64_t attribute_bytes = 0;  ///< of the vectors' attributes, in fast memory
 };
 
 /// Bytes of a structure and the tier that it should lie on.

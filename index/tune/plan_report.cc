@@ -1,6 +1,7 @@
 #include "index/tune/plan_report.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "hmann/hmann.h"
 #include "index/base/cpu.h"
@@ -27,6 +28,15 @@ absl::StatusOr<PlanShape> ShapeOf(const PlanInput& input) {
       "expected an index, or --base, or --rows and --dim of what will be indexed");
 }
 
+/// Those of a finished index; nullptr: it has none.
+absl::StatusOr<std::shared_ptr<const Attributes>> AttributesOf(const std::string& index) {
+  if (index.empty()) return nullptr;
+  HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(index));
+  auto attributes = Attributes::Open(Attributes::PathOf(index), info.n, info.content_hash);
+  if (absl::IsNotFound(attributes.status())) return nullptr;
+  return attributes;
+}
+
 }  // namespace
 
 absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input) {
@@ -43,7 +53,14 @@ absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input) {
   if (as_is) {
     HMANN_ASSIGN_OR_RETURN(request.finished, StructureOf(build.from_index));
   }
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Attributes> attributes,
+                         AttributesOf(build.from_index));
+  if (attributes != nullptr) request.attribute_bytes = attributes->memory_bytes();
   HMANN_ASSIGN_OR_RETURN(report.plan, PlanMemory(request));
+  if (attributes != nullptr) {
+    report.plan.bytes.push_back({"attributes", "dram", attributes->memory_bytes()});
+    report.plan.bytes.push_back({"attribute columns", "mapped", attributes->mapped_bytes()});
+  }
   HMANN_ASSIGN_OR_RETURN(report.build,
                          EstimateBuild(request.shape, report.plan.structure,
                                        build.from_index.empty() ? request.fast_bytes : 0));

@@ -24,9 +24,10 @@ struct PlanReport {
   BuildEstimate build;
 };
 
-/// Plans, and estimates the cost of the build. Reads headers only. Errors: those of the
-/// files and of PlanMemory; INVALID_ARGUMENT if nothing says what will be indexed;
-/// FAILED_PRECONDITION for an index as it is that has no promoted nodes.
+/// Plans, and estimates the cost of the build. Reads headers, and the attributes of a
+/// finished index. Errors: those of the files and of PlanMemory; INVALID_ARGUMENT if
+/// nothing says what will be indexed; FAILED_PRECONDITION for an index as it is that has
+/// no promoted nodes.
 absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input);
 
 }  // namespace hmann

@@ -87,6 +87,27 @@ void CheckNoMask(std::span<const std::uint64_t> labels, bool of_bytes, std::uint
                         "labels: pass mask.astype(bool), or each label once"));
 }
 
+/// `given`: lists of values by name.
+FilterArguments ToArguments(const py::dict& given) {
+  using Integers = std::numeric_limits<std::int64_t>;
+  FilterArguments arguments;
+  for (const auto& [key, values] : given) {
+    std::vector<FilterValue>& of_name = arguments[ToText("filter_arguments", key)];
+    for (const py::handle one : values) {
+      FilterValue& value = of_name.emplace_back();
+      if (py::isinstance<py::bool_>(one))
+        value = one.cast<bool>();
+      else if (py::isinstance<py::int_>(one))
+        value = ToInteger("filter_arguments", one, Integers::min(), Integers::max());
+      else if (py::isinstance<py::float_>(one))
+        value = one.cast<double>();
+      else
+        value = ToText("filter_arguments", one);
+    }
+  }
+  return arguments;
+}
+
 py::dict DictOf(const Counters& counters) {
   py::dict dict;
   for (const CounterName& counter : CounterNames())
@@ -237,14 +258,16 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   reported["counters"] = DictOf(outcome.counters);
   reported["cut_short"] = outcome.cut_short;
   reported["predicted"] = PredictedOf(resolved);
+  if (filter != nullptr) reported["matches"] = filter->matches.size();
   return py::make_tuple(std::move(labels), std::move(distances), std::move(reported));
 }
 
-std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted) {
+std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted,
+                                                    const py::dict& arguments) {
   const std::shared_ptr<const Index> index = Opened();
   absl::StatusOr<Matches> matches = absl::UnknownError("not looked for");
   if (py::isinstance<py::str>(accepted)) {
-    const Filter filter = Value(Filter::Parse(accepted.cast<std::string>()));
+    const Filter filter = Value(Filter::Parse(ToText("filter", accepted), ToArguments(arguments)));
     absl::StatusOr<std::shared_ptr<const Matches>> filtered = absl::UnknownError("not looked for");
     {
       const WithoutGil without_gil;
@@ -252,6 +275,8 @@ std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted) {
     }
     return std::make_unique<IndexMatches>(index, *Value(std::move(filtered)));
   }
+  if (!arguments.empty())
+    Raise(InvalidArgument("filter_arguments: expected a filter that names them, found none"));
   const py::array array = ToArray("filter", accepted);
   if (array.size() > 0 && array.dtype().kind() == 'b') {
     const auto mask = py::array_t<bool, py::array::c_style>::ensure(array);

@@ -43,7 +43,7 @@ class OpenedIndex {
   py::tuple Search(py::handle queries, py::handle k, py::handle threads, py::handle in_flight,
                    bool details, const IndexMatches* filter, const py::dict& params);
   /// `accepted`: labels, or one bool for each of the labels 0, 1, ....
-  std::unique_ptr<IndexMatches> Matching(py::handle accepted);
+  std::unique_ptr<IndexMatches> Matching(py::handle accepted, const py::dict& arguments);
   /// What Search would run: {"params": ..., "predicted": ...}.
   py::dict Resolve(py::handle k, const py::dict& params);
 

@@ -6,12 +6,12 @@ The native module calls it for everything but plain arrays of the type that it n
 from __future__ import annotations
 
 import warnings
-from typing import Any, Optional
+from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from hmann.errors import InputWarning, InvalidArgumentError
+from hmann.errors import InputWarning, InvalidArgumentError, InvalidTypeError
 
 _OWN = ("float32", "float16", "uint8", "int8")  # what the engine has
 
@@ -79,3 +79,23 @@ def vectors(name: str, value: Any, wanted: Optional[DTypeLike] = None) -> NDArra
             stacklevel=3,
         )
     return made
+
+
+def filter_arguments(name: str, value: Any) -> Dict[str, List[Union[bool, int, float, str]]]:
+    """The arguments of a filter: by name one value or several, of Python's own types.
+
+    Raises InvalidTypeError, prefixed with ``name``.
+    """
+    if not isinstance(value, dict):
+        raise InvalidTypeError(f"{name}: expected names and their values, found {value!r}")
+    arguments = {}
+    for argument, given in value.items():
+        values = [given] if isinstance(given, (str, int, float, np.generic)) else given
+        values = [one.item() if isinstance(one, np.generic) else one for one in values]
+        for one in values:
+            if not isinstance(one, (str, int, float)):
+                raise InvalidTypeError(
+                    f"{name}: {argument}: expected strings, numbers or bools, found {one!r}"
+                )
+        arguments[str(argument)] = values
+    return arguments

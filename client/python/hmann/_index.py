@@ -135,6 +135,7 @@ class Index:
         in_flight: Optional[int] = None,
         details: bool = False,
         filter: Union[None, str, ArrayLike, "_core.Matches"] = None,
+        filter_arguments: Optional[Dict[str, Any]] = None,
         **params: Any,
     ) -> Answer:
         """Finds the k nearest vectors of each query.
@@ -157,6 +158,8 @@ class Index:
                 (``'year >= 2020 and tag = "cat"'``), their labels, or a mask of bools
                 in which entry i stands for label i. A result of ``matching`` saves each
                 search the conversion. No Python code runs within a search.
+            filter_arguments: the values of ``$name`` in a condition: by name a string, a
+                number or a bool, or several of them.
             {options}
 
         Returns:
@@ -172,8 +175,8 @@ class Index:
             FailedPreconditionError: a closed index, or one opened before a fork.
             DataLossError, UnavailableError: a device that fails or stalls.
         """
-        if filter is not None and not isinstance(filter, _core.Matches):
-            filter = self.matching(filter)
+        if filter_arguments or not (filter is None or isinstance(filter, _core.Matches)):
+            filter = self.matching(filter, filter_arguments)  # type: ignore[arg-type]
         metric = self.metric  # another thread may close the index meanwhile
         labels, distances, shown = self._search(
             queries, k, threads, in_flight, details, filter, params
@@ -184,19 +187,25 @@ class Index:
             answer.details = shown
         return answer
 
-    def matching(self, accepted: Union[str, ArrayLike]) -> "_core.Matches":
+    def matching(
+        self,
+        accepted: Union[str, ArrayLike],
+        filter_arguments: Optional[Dict[str, Any]] = None,
+    ) -> "_core.Matches":
         """Selects vectors by their attributes or labels, for ``search(filter=...)``.
 
         Args:
             accepted: a condition on the attributes that ``hmann attrs`` has written, or
                 labels (array, list, set, range), or a mask of bools in which entry i stands
                 for label i.
+            filter_arguments: as for ``search``.
 
         Returns:
             An object for searches of this index, valid until the index is closed or opened
             again. Its ``len`` is the number of matches. It takes one bit per vector.
         """
-        return self._core.matching(accepted)
+        arguments = _arrays.filter_arguments("filter_arguments", filter_arguments or {})
+        return self._core.matching(accepted, arguments)
 
     def get(self, labels: ArrayLike) -> NDArray[Any]:
         """Returns the vectors with these labels.

@@ -127,27 +127,14 @@ def _set(message: Any, field: Any, name: str, value: Any) -> None:
 
 
 def _set_arguments(message: Any, name: str, value: Any) -> None:
-    if not isinstance(value, dict):
-        raise errors.InvalidTypeError(f"{name}: expected names and their values, found {value!r}")
-    for argument, given in value.items():
-        values = message.filter_arguments[str(argument)]
-        single = isinstance(given, (str, int, float, np.generic))
-        for one in [given] if single else given:
-            if isinstance(one, np.generic):
-                one = one.item()
-            for kind, field in _ARGUMENTS.items():
-                if isinstance(one, kind):
-                    try:
-                        field(values).append(one)
-                    except ValueError as error:
-                        raise errors.InvalidArgumentError(
-                            f"{name}: {argument}: {error}"
-                        ) from None
-                    break
-            else:
-                raise errors.InvalidTypeError(
-                    f"{name}: {argument}: expected strings, numbers or bools, found {one!r}"
-                )
+    for argument, given in _arrays.filter_arguments(name, value).items():
+        values = message.filter_arguments[argument]
+        for one in given:
+            field = next(field for kind, field in _ARGUMENTS.items() if isinstance(one, kind))
+            try:
+                field(values).append(one)
+            except ValueError as error:
+                raise errors.InvalidArgumentError(f"{name}: {argument}: {error}") from None
 
 
 def to_options(k: Any, details: bool, params: Dict[str, Any]) -> Any:

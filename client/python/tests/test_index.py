@@ -250,6 +250,43 @@ class SearchTest(FolderCase):
             with self.assertRaisesRegex(hmann.InvalidArgumentError, "there is no field fourth"):
                 index.search(self.queries, filter="fourth = 1")
 
+    def test_arguments_stand_in_for_values(self):
+        path, rows = self.folder / "arguments.hmann", self.folder / "arguments.ndjson"
+        shutil.copy(self.path, path)
+        rows.write_text(
+            "".join(
+                f'{{"row": {i}, "half": {i / 2:.1f}, "even": {"true" if i % 2 == 0 else "false"}, '
+                f'"tag": ["it\'s {i % 5}"]}}\n'
+                for i in range(2000)
+            )
+        )
+        program("attrs", path, "--from", rows)
+        with hmann.open(path) as index:
+            for text, same, arguments in (
+                ("row < $most", "row < 700", {"most": np.int64(700)}),
+                ("half < $most and even = $is", "half < 2.5 and even", {"most": 2.5, "is": True}),
+                ("tag in $tags", """tag in ("it's 1", "it's 2")""", {"tags": ["it's 1", "it's 2"]}),
+                ("row in $rows", "row in (3, 5, 7)", {"rows": np.array([7, 5, 3])}),
+            ):
+                found = index.search(
+                    self.queries, 5, filter=text, filter_arguments=arguments, details=True
+                )
+                self.assert_same(found, index.search(self.queries, 5, filter=same))
+                self.assertEqual(found.details["matches"], len(index.matching(same)))
+                self.assertEqual(len(index.matching(text, arguments)), len(index.matching(same)))
+                self.assertGreater(len(index.matching(same)), 0)
+            for filter, arguments, kind, message in (
+                ("row < $x", {}, hmann.InvalidArgumentError, "no argument is given for '\\$x'"),
+                ("row in $x", {"x": []}, hmann.InvalidArgumentError, "at least one value"),
+                ("row < $x", {"x": 2**63}, hmann.InvalidArgumentError, "filter_arguments: "),
+                ("row < $x", {"x": object()}, hmann.InvalidTypeError, "filter_arguments: x: "),
+                ("row < $x", 5, hmann.InvalidTypeError, "filter_arguments: expected names"),
+                ([1, 2], {"x": 1}, hmann.InvalidArgumentError, "expected a filter that names"),
+                (None, {"x": 1}, hmann.InvalidArgumentError, "expected a filter that names"),
+            ):
+                with self.subTest(message), self.assertRaisesRegex(kind, message):
+                    index.search(self.queries, filter=filter, filter_arguments=arguments)
+
     def test_what_is_no_filter(self):
         for filter, kind, text in (
             (np.zeros((2, 2), bool), hmann.InvalidArgumentError, "mask of one dimension"),

@@ -48,7 +48,7 @@ class Hmann(BaseANN):
         # big-ann-benchmarks names files as it likes; hmann recognizes them by suffix.
         base = path + _SUFFIXES[numpy.dtype(data.dtype).name]
         files = {base: data.get_dataset_fn()}
-        build = dict(self._build)
+        build = {"calibrate": False, **self._build}
         if "build_memory" in build:
             build.setdefault("work", path + ".work")
         if data.search_type() == "knn_filtered":
@@ -58,7 +58,7 @@ class Hmann(BaseANN):
             if os.path.lexists(link):
                 os.remove(link)
             os.symlink(os.path.abspath(file), link)
-        hmann.build(base, path, rows=data.nb, metric=self._metric, calibrate=False, **build)
+        hmann.build(base, path, rows=data.nb, metric=self._metric, **build)
         for link in files:
             os.remove(link)
         self._index = hmann.open(path, **self._open)
@@ -77,6 +77,7 @@ class Hmann(BaseANN):
         data = DATASETS[dataset]()
         name = f"{data.short_name()}-{self._metric}{options}.hmann"
         parts = ["", ".attrs"] if data.search_type() == "knn_filtered" else [""]
+        parts += [".tuned"] if self._build.get("calibrate") else []
         return os.path.join("data", "indices", self.track(), "hmann"), name, parts
 
     def set_query_arguments(self, params):

@@ -14,7 +14,7 @@ NodeId NodeSubset::Number() {
   std::size_t behind_last = 0;
   for (std::size_t i = 0; i < words_.size(); ++i) {
     ranks_[i] = size_;
-    size_ += static_cast<NodeId>(std::popcount(words_[i]));
+    size_ += CountBits(words_[i]);
     if (words_[i] != 0) behind_last = 64 * i + static_cast<std::size_t>(std::bit_width(words_[i]));
   }
   first_ones_ = behind_last == size_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "index/base/bits.h"
 #include "index/graph/types.h"
 
 namespace hmann {
@@ -38,7 +39,7 @@ class NodeSubset {
   NodeId Local(NodeId node) const {
     if (first_ones_) return node;
     const std::uint64_t below = (std::uint64_t{1} << node % 64) - 1;
-    return ranks_[node / 64] + static_cast<NodeId>(std::popcount(words_[node / 64] & below));
+    return ranks_[node / 64] + CountBits(words_[node / 64] & below);
   }
   /// The nodes, ascending.
   std::vector<NodeId> Nodes() const;

@@ -37,10 +37,10 @@ struct PlannedBuild {
 
 /// Chooses which index to build from the inputs of `build` for the given fast memory.
 /// `hmann build --fast-memory` and `promote --fast-memory` run Plan, then Build. Values
-/// of promote, bits and replicas set in `build` are kept. Reads headers only and measures
-/// nothing: the same options and number of threads give the same plan. Errors: those of
-/// opening the inputs and of PlanMemory; RESOURCE_EXHAUSTED naming the smallest fast
-/// memory that would suffice.
+/// of promote, bits and replicas set in `build` are kept. Reads headers and attributes,
+/// and measures nothing: the same options and number of threads give the same plan.
+/// Errors: those of opening the inputs and of PlanMemory; RESOURCE_EXHAUSTED naming the
+/// smallest fast memory that would suffice.
 absl::StatusOr<PlannedBuild> Plan(const BuildOptions& build, const PlanOptions& options);
 
 /// How the default parameters of an index are calibrated.

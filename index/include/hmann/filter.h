@@ -42,6 +42,7 @@ class Filter {
   static constexpr std::size_t kMostBytes = 1 << 20;
   static constexpr std::size_t kMostValues = 65'536;  ///< in all of a filter's lists
   static constexpr int kMostLevels = 64;
+  static constexpr std::size_t kMostConditions = 1024;  ///< each takes its time
 
   /// Errors: INVALID_ARGUMENT naming the column (in bytes, from 1), what was expected and
   /// what was found.

@@ -21,11 +21,7 @@ class Matches {
 
   /// With these bits: (n + 63) / 64 words, of which the lowest bit comes first. Bits from
   /// n on are ignored.
-  Matches(std::uint64_t n, std::uint64_t content_hash, std::vector<std::uint64_t> words)
-      : n_(n), content_hash_(content_hash), words_(std::move(words)) {
-    if (n % 64 != 0) words_.back() &= ~std::uint64_t{0} >> (64 - n % 64);
-    for (const std::uint64_t word : words_) size_ += Bits(word);
-  }
+  Matches(std::uint64_t n, std::uint64_t content_hash, std::vector<std::uint64_t> words);
 
   /// With these ids, ascending and below n.
   Matches(std::uint64_t n, std::uint64_t content_hash, std::vector<std::uint32_t> ids)
@@ -83,15 +79,6 @@ class Matches {
   std::uint64_t bytes() const { return words_.size() * 8 + ids_.size() * 4; }
 
  private:
-  /// std::popcount calls a function unless the compiler may use the instruction.
-  static std::uint64_t Bits(std::uint64_t word) {
-    constexpr std::uint64_t kPairs = 0x5555555555555555, kFours = 0x3333333333333333,
-                            kBytes = 0x0f0f0f0f0f0f0f0f, kSum = 0x0101010101010101;
-    word -= word >> 1 & kPairs;
-    word = (word & kFours) + (word >> 2 & kFours);
-    return ((word + (word >> 4)) & kBytes) * kSum >> 56;
-  }
-
   std::uint64_t n_, content_hash_, size_ = 0;
   std::vector<std::uint64_t> words_;  ///< a bit per vector, or else
   std::vector<std::uint32_t> ids_;
