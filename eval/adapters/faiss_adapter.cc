@@ -1,8 +1,7 @@
 // Faiss behind the evaluation protocol. {"index": "hnsw"} (default) is HNSW over floats.
 // "hnsw-sq8" is HNSW over 8 bits a dimension, the best reranked. "ivf" is {"nlist": ...}
 // inverted lists of bytes, or of halves (floats, cosine). "ivfpq" is such lists of 4-bit
-// product codes in fast-scan order, the best reranked. Those that rerank cannot filter,
-// nor can the HNSW of versions before 1.7.4, which ignores the selector.
+// product codes in fast-scan order, the best reranked. Those that rerank cannot filter.
 //
 // All queries go in one call, on one thread. For single queries, this version's HNSW
 // clears a visited table of n bytes each time, and its users avoid that in the same way.
@@ -38,9 +37,6 @@ namespace {
 #define HMANN_TEXT_(x) HMANN_TEXT_INNER_(x)
 constexpr const char* kVersion = "Faiss " HMANN_TEXT_(FAISS_VERSION_MAJOR) "." HMANN_TEXT_(
     FAISS_VERSION_MINOR) "." HMANN_TEXT_(FAISS_VERSION_PATCH);
-
-constexpr bool kHnswFilters =
-    FAISS_VERSION_MAJOR * 10000 + FAISS_VERSION_MINOR * 100 + FAISS_VERSION_PATCH >= 10704;
 
 using Id = decltype(faiss::Index::ntotal);
 
@@ -140,7 +136,7 @@ class FaissAdapter : public Adapter {
   }
 
   absl::Status Restrict(const std::string& mask) override {
-    if (reranks() || (kind_ == Kind::kHnsw && !kHnswFilters)) return Adapter::Restrict(mask);
+    if (reranks()) return Adapter::Restrict(mask);
     mask_ = mask;
     selector_.emplace(mask_.size(), reinterpret_cast<const std::uint8_t*>(mask_.data()));
     return absl::OkStatus();

@@ -37,7 +37,7 @@ absl::Status RunSweepCommand(SweepFlags& flags) {
   if (flags.systems.empty() && !flags.finished.any()) {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
     flags.systems = BuiltinSystemNames(base.dtype(), job.metric);
-    if (!benchmark.filter.empty()) flags.systems = {"hmann", "hmann-aa", "faiss-ivf"};
+    if (!benchmark.filter.empty()) flags.systems = {"hmann", "hmann-aa", "faiss", "faiss-ivf"};
   }
   for (const std::string& name : flags.systems) {
     HMANN_ASSIGN_OR_RETURN(SystemSpec spec, BuiltinSystem(name));
@@ -153,8 +153,8 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
          "--systems", flags->systems,
          "systems to run: hmann,hmann-batch,hmann-aa,hmann-insertion,hnswlib,hnswlib-u8,faiss,"
          "faiss-sq8,faiss-ivf,faiss-ivfpq (default: all that can take part except hmann-insertion "
-         "and the last three, with --filter hmann,hmann-aa,faiss-ivf; with --index or --server: "
-         "none)")
+         "and the last three, with --filter hmann,hmann-aa,faiss,faiss-ivf; with --index or "
+         "--server: none)")
       ->delimiter(',');
   flags->AddOthers(*app);
   AddFinished(*app, &flags->finished);
