@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "datasets/ground_truth.h"
 #include "datasets/recall.h"
@@ -77,6 +78,49 @@ std::string FirstDifference(const Json& expected, const Json& found, const std::
   return expected.size() == found.size() ? "" : at + ": another number of fields";
 }
 
+/// Without a filter, and among `most` or `few` of the vectors.
+std::vector<SearchParams> GoldenSearches(const Matches* most, const Matches* few) {
+  return {{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .mode = SearchMode::kGraph},
+          {.k = 10, .ef_l1 = 4, .ef_l0 = 64, .mode = SearchMode::kGraph},
+          {.k = 10, .ef_l1 = 32, .ef_l0 = 128, .mode = SearchMode::kGraph},
+          {.k = 100, .ef_l1 = 16, .ef_l0 = 100, .mode = SearchMode::kGraph},
+          {.k = 10, .ef_l1 = 64, .mode = SearchMode::kUpper},
+          {.k = 1, .ef_l1 = 8, .ef_l0 = 1, .mode = SearchMode::kMultiStart},
+          {.k = 10, .ef_l1 = 40, .ef_l0 = 2, .mode = SearchMode::kMultiStart},
+          {.k = 100, .ef_l1 = 200, .ef_l0 = 4, .mode = SearchMode::kMultiStart},
+          {.k = 10,
+           .ef_l1 = 16,
+           .ef_l0 = 40,
+           .mode = SearchMode::kQuantized,
+           .nprobe = 0,
+           .beam_width = 8},
+          {.k = 10,
+           .ef_l1 = 32,
+           .ef_l0 = 20,
+           .mode = SearchMode::kQuantized,
+           .nprobe = 64,
+           .beam_width = 16,
+           .error_bound = 1},
+          {.k = 10,
+           .ef_l1 = 64,
+           .ef_l0 = 0,
+           .mode = SearchMode::kQuantized,
+           .nprobe = 128,
+           .beam_width = 8,
+           .error_bound = 1},
+          {.k = 10, .ef_l1 = 4, .mode = SearchMode::kGraph, .matches = most},
+          {.k = 10, .ef_l1 = 4, .mode = SearchMode::kGraph, .matches = few},
+          {.k = 10, .ef_l1 = 40, .ef_l0 = 2, .mode = SearchMode::kMultiStart, .matches = few},
+          {.k = 10,
+           .ef_l1 = 64,
+           .ef_l0 = 0,
+           .mode = SearchMode::kQuantized,
+           .nprobe = 128,
+           .beam_width = 8,
+           .error_bound = 1,
+           .matches = most}};
+}
+
 TEST(Golden, SearchCounters) {
   const SampleFolder folder;
   BuildOptions options;
@@ -99,52 +143,8 @@ TEST(Golden, SearchCounters) {
        "sums over the 200 queries of the sample, index built with the defaults; see "
        "index/golden_test.cc"},
       {"content_hash", absl::StrCat(absl::Hex(report.info.content_hash, absl::kZeroPad16))}};
-  for (const SearchParams& params :
-       {SearchParams{.k = 10, .ef_l1 = 4, .ef_l0 = 32, .mode = SearchMode::kGraph},
-        SearchParams{.k = 10, .ef_l1 = 4, .ef_l0 = 64, .mode = SearchMode::kGraph},
-        SearchParams{.k = 10, .ef_l1 = 32, .ef_l0 = 128, .mode = SearchMode::kGraph},
-        SearchParams{.k = 100, .ef_l1 = 16, .ef_l0 = 100, .mode = SearchMode::kGraph},
-        SearchParams{.k = 10, .ef_l1 = 64, .mode = SearchMode::kUpper},
-        SearchParams{.k = 1, .ef_l1 = 8, .ef_l0 = 1, .mode = SearchMode::kMultiStart},
-        SearchParams{.k = 10, .ef_l1 = 40, .ef_l0 = 2, .mode = SearchMode::kMultiStart},
-        SearchParams{.k = 100, .ef_l1 = 200, .ef_l0 = 4, .mode = SearchMode::kMultiStart},
-        SearchParams{.k = 10,
-        .ef_l1 = 16,
-        .ef_l0 = 40,
-        .mode = SearchMode::kQuantized,
-        .nprobe = 0,
-        .beam_width = 8},
-        SearchParams{.k = 10,
-        .ef_l1 = 32,
-        .ef_l0 = 20,
-        .mode = SearchMode::kQuantized,
-        .nprobe = 64,
-        .beam_width = 16,
-        .error_bound = 1},
-        SearchParams{.k = 10,
-        .ef_l1 = 64,
-        .ef_l0 = 0,
-        .mode = SearchMode::kQuantized,
-        .nprobe = 128,
-        .beam_width = 8,
-        .error_bound = 1},
-        SearchParams{.k = 10, .ef_l1 = 4, .mode = SearchMode::kGraph, .matches = most.get()},
-        SearchParams{.k = 10, .ef_l1 = 4, .mode = SearchMode::kGraph, .matches = few.get()},
-        SearchParams{.k = 10,
-        .ef_l1 = 40,
-        .ef_l0 = 2,
-        .mode = SearchMode::kMultiStart,
-        .matches = few.get()},
-        SearchParams{.k = 10,
-        .ef_l1 = 64,
-        .ef_l0 = 0,
-        .mode = SearchMode::kQuantized,
-        .nprobe = 128,
-        .beam_width = 8,
-        .error_bound = 1,
-        .matches = most.get()}}) {
+  for (const SearchParams& params : GoldenSearches(most.get(), few.get()))
     golden["searches"].push_back(WorkOf(index, queries, truth, params));
-  }
   if (const char* mode = std::getenv("HMANN_GOLDEN");
       mode != nullptr && std::string(mode) == "overwrite") {
     std::ofstream(kGolden) << golden.dump(2) << "\n";

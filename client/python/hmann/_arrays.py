@@ -90,7 +90,8 @@ def filter_arguments(name: str, value: Any) -> Dict[str, List[Union[bool, int, f
         raise InvalidTypeError(f"{name}: expected names and their values, found {value!r}")
     arguments = {}
     for argument, given in value.items():
-        values = [given] if isinstance(given, (str, int, float, np.generic)) else given
+        single = isinstance(given, (str, bytes)) or not np.iterable(given)
+        values = [given] if single else given
         values = [one.item() if isinstance(one, np.generic) else one for one in values]
         for one in values:
             if not isinstance(one, (str, int, float)):
