@@ -95,6 +95,7 @@ absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire) {
   }
   out.simd = wire.simd();
   out.threads = wire.threads();
+  out.generation = wire.generation();
   const v1::Limits& limits = wire.limits();
   out.limits = {limits.max_batch(),
                 limits.max_k(),
@@ -112,7 +113,25 @@ IndexSummary FromWire(const v1::IndexSummary& wire) {
           wire.n(),
           wire.dim(),
           hmann::FromWire(wire.dtype()),
-          hmann::FromWire(wire.metric())};
+          hmann::FromWire(wire.metric()),
+          wire.generation()};
+}
+
+IndexStatus FromWire(const v1::IndexStatus& wire) {
+  IndexStatus out;
+  static_cast<IndexSummary&>(out) = FromWire(wire.summary());
+  out.path = wire.path();
+  out.content_hash = wire.content_hash();
+  out.load_seconds = wire.load_seconds();
+  out.swaps = wire.swaps();
+  out.refused_loads = wire.refused_loads();
+  out.refusal = wire.refusal();
+  if (wire.has_loading()) {
+    const v1::Loading& loading = wire.loading();
+    out.loading = {loading.path(),    loading.phase(), loading.unit(),
+                   loading.seconds(), loading.done(),  loading.total()};
+  }
+  return out;
 }
 
 absl::Status FromGrpc(const grpc::Status& status) {
