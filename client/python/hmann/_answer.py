@@ -24,7 +24,7 @@ class Answer(_Pair):
         details: None; for a search with ``details=True``, what ran: ``params``,
             ``counters`` (work, summed over the queries), ``cut_short`` (queries that a
             budget ended), ``predicted`` (the expected result of params that the caller left
-            open).
+            open), and by a server ``generation``, the number of the file that answered.
         metric: of the distances, by which ``recall`` knows what is equal but for rounding;
             None if a file has not told it.
     """
