@@ -1,5 +1,6 @@
 #include "server/admin.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -65,6 +66,16 @@ absl::StatusOr<OpenOptions> ReadOptions(const v1::LoadOptions& wire, OpenOptions
   return open;
 }
 
+Probe ReadProbe(const v1::Probe& wire) {
+  constexpr std::uint64_t kMostUs = 1000000000000;
+  Probe probe{.queries = wire.queries(),
+              .groundtruth = wire.groundtruth(),
+              .recall = wire.recall(),
+              .p99 = std::chrono::microseconds(std::min(wire.p99_us(), kMostUs))};
+  if (wire.k() > 0) probe.k = wire.k();
+  return probe;
+}
+
 void Describe(ServedIndex& index, v1::IndexStatus* wire) {
   const ServedFacts facts = index.facts();
   Summarize(index, wire->mutable_summary());
@@ -106,7 +117,7 @@ grpc::ServerUnaryReactor* AdminService::Load(grpc::CallbackServerContext* contex
   const auto load = [&]() -> absl::Status {
     HMANN_RETURN_IF_ERROR(search_.MayAdminister(*context));
     HMANN_ASSIGN_OR_RETURN(OpenOptions open, ReadOptions(request->options(), server_.open()));
-    server_.Load({request->index(), request->path(), std::move(open)},
+    server_.Load({request->index(), request->path(), std::move(open)}, ReadProbe(request->probe()),
                  [call](const auto& loaded) { call->End(loaded); });
     return absl::OkStatus();
   };
@@ -121,7 +132,7 @@ grpc::ServerUnaryReactor* AdminService::Swap(grpc::CallbackServerContext* contex
   if (const absl::Status status = search_.MayAdminister(*context); !status.ok()) {
     call->End(status);
   } else {
-    server_.Swap(request->index(), request->path(),
+    server_.Swap(request->index(), request->path(), ReadProbe(request->probe()),
                  [call](const auto& loaded) { call->End(loaded); });
   }
   return call.get();

@@ -246,6 +246,30 @@ TEST_F(AdminTest, AFileThatWasRenamedOverIsReadByASwapWithoutAPath) {
   EXPECT_EQ(StatusOf("name").n, 1500u);
 }
 
+TEST_F(AdminTest, AProbeBelowItsFloorRefusesTheFile) {
+  ASSERT_TRUE(WaitLoaded(*server_).ok());
+  const auto before = *Ask();
+  const client::Probe probe{.queries = "datasets/sample/query.u8bin",
+                            .groundtruth = "datasets/sample/query.gt100",
+                            .recall = 0.9};
+  // The truth is of all rows, of which this file has 15 %.
+  const absl::Status few = operator_->Swap("name", large_, {}, probe).status();
+  EXPECT_EQ(few.code(), absl::StatusCode::kFailedPrecondition) << few;
+  EXPECT_THAT(std::string(few.message()), HasSubstr("recall of 0."));
+  client::Probe slow = probe;
+  slow.p99 = 1ns;
+  const absl::Status late = operator_->Swap("name", SampleIndex(), {}, slow).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kFailedPrecondition) << late;
+  EXPECT_THAT(std::string(late.message()), HasSubstr("99 of 100"));
+  client::Probe none = probe;
+  none.queries = "none.u8bin";
+  EXPECT_EQ(operator_->Swap("name", large_, {}, none).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Ask()->generation, before.generation);
+  const auto good = operator_->Swap("name", SampleIndex(), {}, probe);
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_EQ(Ask()->generation, good->generation);
+}
+
 TEST_F(AdminTest, NamesComeAndGoAndLeaveNothing) {
   ASSERT_TRUE(WaitLoaded(*server_).ok());
   const auto cycle = [&](int i) {

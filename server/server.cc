@@ -214,7 +214,7 @@ void Server::LoadAll() {
   for (const std::shared_ptr<ServedIndex>& index : registry_->indexes()) {
     auto ended = std::make_shared<std::promise<void>>();
     const std::future<void>& load = loads.emplace_back(ended->get_future());
-    indexes_->Load(index, index->spec().path, [this, index, ended](const auto& loaded) {
+    indexes_->Load(index, index->spec().path, {}, [this, index, ended](const auto& loaded) {
       Tried(*index, loaded);
       ended->set_value();
     });
@@ -241,22 +241,23 @@ void Server::Tried(ServedIndex& index, const absl::StatusOr<Snapshot>& loaded) {
     spdlog::warn("index {}: {}", index.name(), warning);
 }
 
-void Server::Load(IndexSpec spec, const Loader::Done& done) {
+void Server::Load(IndexSpec spec, const Probe& probe, const Loader::Done& done) {
   const std::string path = spec.path;
   const absl::StatusOr<std::shared_ptr<ServedIndex>> added = registry_->Add(std::move(spec));
   if (!added.ok()) return done(added.status());
-  indexes_->Load(*added, path, [this, index = *added, done](const auto& loaded) {
+  indexes_->Load(*added, path, probe, [this, index = *added, done](const auto& loaded) {
     Tried(*index, loaded);
     if (!loaded.ok()) Remove(*index);
     done(loaded);
   });
 }
 
-void Server::Swap(const std::string& name, std::string path, const Loader::Done& done) {
+void Server::Swap(const std::string& name, std::string path, const Probe& probe,
+                  const Loader::Done& done) {
   const absl::StatusOr<std::shared_ptr<ServedIndex>> found = registry_->Find(name);
   if (!found.ok()) return done(found.status());
   if (path.empty()) path = (*found)->facts().path;
-  indexes_->Load(*found, path, [this, index = *found, done](const auto& loaded) {
+  indexes_->Load(*found, path, probe, [this, index = *found, done](const auto& loaded) {
     Tried(*index, loaded);
     done(loaded);
   });

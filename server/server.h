@@ -72,10 +72,11 @@ class Server {
   const OpenOptions& open() const { return options_.open; }
   /// Adds a name and loads its file. If that fails, the name is removed. Errors, all by
   /// `done`: those of Registry::Add and Loader::Load.
-  void Load(IndexSpec spec, const Loader::Done& done);
+  void Load(IndexSpec spec, const Probe& probe, const Loader::Done& done);
   /// Loads a file (empty: what lies under its path now) in place of the one that is
   /// served under `name`. Errors, all by `done`: NOT_FOUND; those of Loader::Load.
-  void Swap(const std::string& name, std::string path, const Loader::Done& done);
+  void Swap(const std::string& name, std::string path, const Probe& probe,
+            const Loader::Done& done);
   /// Removes a name; requests that have started still end. Errors: NOT_FOUND.
   absl::Status Unload(const std::string& name);
 

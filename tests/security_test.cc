@@ -300,6 +300,10 @@ TEST_F(SecurityTest, AnOperatorChangesWhatIsServed) {
   const Outcome missing = admin({"swap", "sample", "/none.hmann"});
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_THAT(missing.err, HasSubstr("/none.hmann"));
+  const Outcome late = admin({"swap", "sample", Index(), "--probe", kQueries, "--groundtruth",
+                              "datasets/sample/query.gt100", "--p99", "1ns"});
+  EXPECT_EQ(late.exit_code, 1);
+  EXPECT_THAT(late.err, HasSubstr("99 of 100 queries of the probe"));
   EXPECT_THAT(admin({"status"}, false).err, HasSubstr("TOKEN_MISSING"));
   EXPECT_EQ(admin({"drain"}).exit_code, 0);
 }

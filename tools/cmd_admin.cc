@@ -25,6 +25,7 @@ struct AdminFlags {
   std::string server, index, path;
   client::ConnectOptions connect;
   client::LoadOptions load;
+  client::Probe probe;
   client::CallOptions call{.deadline = std::chrono::hours(1)};
   bool json = false;
 };
@@ -86,6 +87,25 @@ absl::Status ShowStatus(const AdminFlags& flags, client::Client& server) {
   return absl::OkStatus();
 }
 
+/// Declares what loads have in common: INDEX and the options of a probe.
+void AddLoadFlags(CLI::App& app, AdminFlags* flags) {
+  app.add_option("INDEX", flags->index, "name of the index on the server")->required();
+  CLI::Option* const queries =
+      app.add_option("--probe", flags->probe.queries,
+                     "vector file on the server: search for these before the flip");
+  CLI::Option* const truth = app.add_option("--groundtruth", flags->probe.groundtruth,
+                                            "their exact neighbors: file on the server");
+  queries->needs(truth);
+  truth->needs(queries);
+  app.add_option("--k", flags->probe.k, "neighbors of a query")->needs(queries);
+  app.add_option("--recall", flags->probe.recall, "refuse the file below this recall")
+      ->needs(queries)
+      ->check(CLI::Range(0.0, 1.0));
+  AddParsed(app, "--p99", ParseDuration, &flags->probe.p99,
+            "refuse the file if one of 100 queries takes longer")
+      ->needs(queries);
+}
+
 }  // namespace
 
 CommandAction SetupAdmin(CLI::App& app) {
@@ -108,9 +128,9 @@ CommandAction SetupAdmin(CLI::App& app) {
   };
   CLI::App* sub =
       add("load", "serve FILE under the new name INDEX", [](const AdminFlags& f, auto& server) {
-        return ShowLoaded(f, server.Load(f.index, f.path, f.load, f.call));
+        return ShowLoaded(f, server.Load(f.index, f.path, f.load, f.call, f.probe));
       });
-  add_index(sub)->required();
+  AddLoadFlags(*sub, flags.get());
   sub->add_option("FILE", flags->path, "index file on the server")->required();
   sub->add_option("--fast", flags->load.fast, "as of `hmann serve` (default: what it was given)");
   sub->add_option("--slow", flags->load.slow, "as of `hmann serve` (default: what it was given)");
@@ -120,9 +140,9 @@ CommandAction SetupAdmin(CLI::App& app) {
       ->check(CLI::IsMember({0, 4, 8}));
   sub = add("swap", "serve FILE instead of the file that is served as INDEX",
             [](const AdminFlags& f, auto& server) {
-              return ShowLoaded(f, server.Swap(f.index, f.path, f.call));
+              return ShowLoaded(f, server.Swap(f.index, f.path, f.call, f.probe));
             });
-  add_index(sub)->required();
+  AddLoadFlags(*sub, flags.get());
   sub->add_option("FILE", flags->path,
                   "index file on the server (default: what lies now under the path served)");
   sub = add("unload", "serve INDEX no more",

@@ -341,11 +341,13 @@ absl::StatusOr<std::vector<IndexSummary>> Client::List(const CallOptions& call) 
 }
 
 absl::StatusOr<Loaded> Client::Load(const std::string& index, const std::string& path,
-                                    const LoadOptions& options, const CallOptions& call) {
+                                    const LoadOptions& options, const CallOptions& call,
+                                    const Probe& probe) {
   v1::LoadRequest request;
   v1::LoadResponse response;
   request.set_index(Utf8(index));
   request.set_path(Utf8(path));
+  ToWire(probe, request.mutable_probe());
   v1::LoadOptions& wire = *request.mutable_options();
   wire.set_fast(Utf8(options.fast));
   wire.set_slow(Utf8(options.slow));
@@ -357,9 +359,10 @@ absl::StatusOr<Loaded> Client::Load(const std::string& index, const std::string&
 }
 
 absl::StatusOr<Loaded> Client::Swap(const std::string& index, const std::string& path,
-                                    const CallOptions& call) {
+                                    const CallOptions& call, const Probe& probe) {
   v1::SwapRequest request;
   v1::LoadResponse response;
+  ToWire(probe, request.mutable_probe());
   request.set_index(Utf8(index));
   request.set_path(Utf8(path));
   HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Admin::Stub::Swap, request, &response, call));

@@ -9,6 +9,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "index/base/errors.h"
+#include "index/base/json_reader.h"
 #include "proto/wire.h"
 
 namespace hmann::client {
@@ -56,6 +57,15 @@ void ToWire(const Vectors& vectors, v1::Vectors* wire) {
   } else {
     wire->mutable_floats()->mutable_values()->Add(vectors.floats.begin(), vectors.floats.end());
   }
+}
+
+void ToWire(const Probe& probe, v1::Probe* wire) {
+  wire->set_queries(Utf8(probe.queries));
+  wire->set_groundtruth(Utf8(probe.groundtruth));
+  wire->set_k(probe.k);
+  wire->set_recall(probe.recall);
+  const auto p99 = std::chrono::ceil<std::chrono::microseconds>(probe.p99);
+  wire->set_p99_us(static_cast<std::uint64_t>(p99.count()));
 }
 
 absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire) {

@@ -12,6 +12,7 @@
 namespace hmann::client {
 
 void ToWire(const Vectors& vectors, v1::Vectors* wire);
+void ToWire(const Probe& probe, v1::Probe* wire);
 
 absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire);
 IndexSummary FromWire(const v1::IndexSummary& wire);

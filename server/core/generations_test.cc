@@ -143,7 +143,7 @@ TEST_F(GenerationsTest, NamesComeAndGoBesideSearchesSwapsAndReaders) {
   Loader loader({}, false);
   const auto load = [&](const std::shared_ptr<ServedIndex>& index, const std::string& path) {
     std::promise<absl::Status> loaded;
-    loader.Load(index, path, [&](const auto& now) { loaded.set_value(now.status()); });
+    loader.Load(index, path, {}, [&](const auto& now) { loaded.set_value(now.status()); });
     return loaded.get_future().get();
   };
   others.emplace_back([&] {

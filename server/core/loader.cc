@@ -45,12 +45,12 @@ absl::Status Loader::Run(bool low, std::function<void()> work) {
 }
 
 void Loader::Load(const std::shared_ptr<ServedIndex>& index, const std::string& path,
-                  const Done& done) {
+                  const Probe& probe, const Done& done) {
   const OpenOptions open = index->spec().open.value_or(open_);
   // Helper threads take part in searches, and would stay behind, too.
   const bool low = open.helper_threads == 0;
-  const absl::Status begun = Run(low, [this, index, path, open, done] {
-    absl::StatusOr<Replaced> loaded = index->Load(path, open, warm_);
+  const absl::Status begun = Run(low, [this, index, path, open, probe, done] {
+    absl::StatusOr<Replaced> loaded = index->Load(path, open, warm_, probe);
     if (!loaded.ok()) return done(loaded.status());
     done(std::exchange(loaded->now, {}));
     WaitAndClose(std::move(loaded->before));

@@ -32,7 +32,8 @@ class Loader {
   const OpenOptions& open() const { return open_; }
   /// ServedIndex::Load. Additional errors: UNAVAILABLE after Stop; RESOURCE_EXHAUSTED if
   /// no thread can be started.
-  void Load(const std::shared_ptr<ServedIndex>& index, const std::string& path, const Done& done);
+  void Load(const std::shared_ptr<ServedIndex>& index, const std::string& path, const Probe& probe,
+            const Done& done);
   /// Closes a generation (null: none) once the last request that uses it has ended.
   void Close(std::shared_ptr<Generation> old);
   /// Begins no more. Returns when those that run have ended, which may take as long as

@@ -140,12 +140,15 @@ absl::StatusOr<std::shared_ptr<Loading>> ServedIndex::BeginLoad(const std::strin
 }
 
 absl::StatusOr<Replaced> ServedIndex::Load(const std::string& path, const OpenOptions& options,
-                                           bool warm) {
+                                           bool warm, const Probe& probe) {
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Loading> loading, BeginLoad(path));
   const Snapshot before(this);
   const bool beside = before.generation_ != nullptr;
   absl::StatusOr<std::shared_ptr<Generation>> opened = Generation::Open(
       path, options, warm, &loading->progress, beside ? &before.generation().index() : nullptr);
+  if (opened.ok()) {
+    if (absl::Status good = probe.Check(path, (*opened)->index()); !good.ok()) opened = good;
+  }
   const std::lock_guard lock(mutex_);
   loading_ = nullptr;
   if (opened.ok() && removed_) opened = LoadAborted(name(), true);

@@ -18,6 +18,7 @@
 #include "server/core/file_guard.h"
 #include "server/core/index_metrics.h"
 #include "server/core/options.h"
+#include "server/core/probe.h"
 #include "server/core/work_meter.h"
 
 namespace hmann::server {
@@ -157,8 +158,9 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
   /// started with. On errors, what was served is
   /// served on; if nothing was, the state is FAILED. Errors: those of Generation::Open;
   /// ABORTED while another load of this name runs, and if the name is removed meanwhile.
+  /// `probe` is checked before the file is served.
   absl::StatusOr<Replaced> Load(const std::string& path, const OpenOptions& options,
-                                bool warm = false);
+                                bool warm = false, const Probe& probe = {});
   absl::Status Load(const OpenOptions& options, bool warm = false) {
     return Load(spec_.path, options, warm).status();
   }

@@ -125,6 +125,15 @@ struct LoadOptions {
   std::optional<std::uint32_t> sq_bits = {};
 };
 
+/// Queries with known neighbors, which a file has to find before it is served. Paths are
+/// those of the server. No queries: no probe.
+struct Probe {
+  std::string queries = {}, groundtruth = {};
+  std::uint32_t k = 10;
+  double recall = 0;                ///< the least mean recall@k by default parameters
+  std::chrono::nanoseconds p99{0};  ///< the most for 99 of 100 queries; 0: any
+};
+
 /// A file that is served now.
 struct Loaded {
   std::uint64_t generation = 0, content_hash = 0;
@@ -269,12 +278,14 @@ class Client {
   /// Adds a name for the file at `path` on the server. Returns when it is served; on
   /// errors, the name is not there. ALREADY_EXISTS: it was before.
   absl::StatusOr<Loaded> Load(const std::string& index, const std::string& path,
-                              const LoadOptions& options = {}, const CallOptions& call = {});
+                              const LoadOptions& options = {}, const CallOptions& call = {},
+                              const Probe& probe = {});
   /// Loads the file at `path` on the server (empty: the one that lies now under the path
   /// that is served), then serves it instead of the file before. On errors, the file
-  /// before is served on. FAILED_PRECONDITION: another dimension, type or metric.
+  /// before is served on. FAILED_PRECONDITION: another dimension, type or metric, or
+  /// less than `probe` expects.
   absl::StatusOr<Loaded> Swap(const std::string& index, const std::string& path = {},
-                              const CallOptions& call = {});
+                              const CallOptions& call = {}, const Probe& probe = {});
   /// Removes a name. Calls that have started end.
   absl::Status Unload(const std::string& index, const CallOptions& call = {});
   /// The files that are served or being loaded, of one index or, if empty, of all.
