@@ -103,6 +103,26 @@ bool Generation::Intact() const {
   return (guard_->has_lease() && !retired_.load()) || !guard_->Changed();
 }
 
+void Generation::Prepare(Generation& before) {
+  std::size_t count = 0;
+  {
+    const std::lock_guard lock(before.mutex_);
+    count = before.idle_.size() + static_cast<std::size_t>(before.lent_);
+  }
+  const IndexInfo& info = index_->info();
+  // Every metric takes ones.
+  const std::vector<float> floats(info.dim, 1);
+  const std::vector<std::uint8_t> bytes(info.dim, 1);
+  const void* const query = IsFloat(info.dtype) ? static_cast<const void*>(floats.data())
+                                                : static_cast<const void*>(bytes.data());
+  while (idle_.size() < count) {
+    auto searcher = std::make_unique<Searcher>(index_);
+    Answer answer;
+    searcher->Search(query, SearchParams{}, &answer).IgnoreError();
+    idle_.push_back(std::move(searcher));
+  }
+}
+
 void Generation::Retire() {
   std::vector<std::unique_ptr<Searcher>> dropped;
   const std::lock_guard lock(mutex_);
@@ -149,6 +169,7 @@ absl::StatusOr<Replaced> ServedIndex::Load(const std::string& path, const OpenOp
   if (opened.ok()) {
     if (absl::Status good = probe.Check(path, (*opened)->index()); !good.ok()) opened = good;
   }
+  if (opened.ok() && beside) (*opened)->Prepare(before.generation());
   const std::lock_guard lock(mutex_);
   loading_ = nullptr;
   if (opened.ok() && removed_) opened = LoadAborted(name(), true);

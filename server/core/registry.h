@@ -73,6 +73,9 @@ class Generation {
   friend class ServedIndex;
   Generation(std::string path, std::unique_ptr<FileGuard> guard);
 
+  /// Makes as many searchers as `before` has and lets each search once, so that the first
+  /// requests do not wait for memory.
+  void Prepare(Generation& before);
   /// Marks this as replaced by another generation; no searcher is kept from now on.
   void Retire();
   /// Lets no further search start; returns when the running ones have ended.
