@@ -29,10 +29,11 @@ absl::StatusOr<Query> ReadQuery(const Registry& registry, const RequestLimits& l
                                 std::uint64_t most, absl::string_view field,
                                 const v1::SearchParams& options);
 
-/// Reports the parameters that actually ran, the number of matches, and the recall and
-/// latency predicted for them.
+/// Reports the generation that answered, the parameters that actually ran, the number of
+/// matches, and the recall and latency predicted for them.
 template <typename Response>
-void ReportParams(const ResolvedSearch& search, Response* response) {
+void ReportParams(const Snapshot& index, const ResolvedSearch& search, Response* response) {
+  response->set_generation(index.generation().number());
   ToWire(search.params, response->mutable_params());
   if (search.params.matches != nullptr) response->set_matches(search.params.matches->size());
   if (search.tuned.has_value()) {
@@ -45,6 +46,7 @@ void ReportParams(const ResolvedSearch& search, Response* response) {
 /// Writes the answer to one query: ids, distances, and how the search ended.
 void ToWire(const Answer& answer, v1::SearchResponse* response);
 void ToWire(const IndexInfo& info, v1::IndexInfo* wire);
+void Summarize(ServedIndex& served, v1::IndexSummary* summary);
 
 /// The largest size in bytes of a request that holds max_batch vectors of `dim` floats.
 std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits);

@@ -4,23 +4,45 @@
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
 #include "server/convert.h"
+#include "server/core/errors.h"
 #include "server/grpc_status.h"
 #include "server/service.h"
 
 namespace hmann::server {
 
+void Summarize(ServedIndex& served, v1::IndexSummary* summary) {
+  summary->set_name(served.name());
+  const absl::StatusOr<Snapshot> index = served.Get();
+  if (index.ok()) {
+    const IndexInfo& info = (*index)->info();
+    summary->set_state(v1::INDEX_STATE_SERVING);
+    summary->set_n(info.n);
+    summary->set_dim(info.dim);
+    summary->set_dtype(ToWire(info.dtype));
+    summary->set_metric(ToWire(info.metric));
+    summary->set_generation(index->generation().number());
+  } else if (absl::IsUnavailable(index.status())) {
+    summary->set_state(v1::INDEX_STATE_LOADING);
+  } else {
+    const ServedFacts facts = served.facts();
+    summary->set_state(v1::INDEX_STATE_FAILED);
+    summary->set_reason(Utf8(WithoutFolder(facts.failure, facts.path).message()));
+  }
+}
+
 grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* context,
                                                   const v1::DescribeRequest* request,
                                                   v1::DescribeResponse* response) {
   const auto began = QueuedRequest::Clock::now();
-  const ServedIndex* named = nullptr;
+  std::shared_ptr<ServedIndex> named;
   const auto describe = [&]() -> absl::Status {
     HMANN_RETURN_IF_ERROR(Authorized(*context, request->where() ? Role::kAdmin : Role::kRead));
     named = serving_.registry.Named(request->index());
     HMANN_ASSIGN_OR_RETURN(const Snapshot index, serving_.registry.Get(request->index()));
     response->set_index(index.served().name());
+    response->set_generation(index.generation().number());
     ToWire(index->info(), response->mutable_info());
-    for (const Placement& placement : index.served().placements()) {
+    for (const Placement& placement : index.served().facts().placements) {
       v1::Placement& wire = *response->add_placements();
       wire.set_structure(placement.structure);
       wire.set_tier(Utf8(placement.tier));
@@ -39,7 +61,8 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
     return absl::OkStatus();
   };
   const absl::Status status = describe();
-  serving_.metrics.Ended(Method::kDescribe, named, status, QueuedRequest::Clock::now() - began, 0);
+  serving_.metrics.Ended(Method::kDescribe, named.get(), status,
+                         QueuedRequest::Clock::now() - began, 0);
   return Finished(context, status, status.ok() ? response->ByteSizeLong() : 0);
 }
 
@@ -50,29 +73,8 @@ grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* conte
     serving_.metrics.Ended(Method::kList, nullptr, status, {}, 0);
     return Reply(context, status);
   }
-  for (const auto& served : serving_.registry.indexes()) {
-    v1::IndexSummary* summary = response->add_indexes();
-    summary->set_name(served->name());
-    switch (served->state()) {
-      case IndexState::kLoading:
-        summary->set_state(v1::INDEX_STATE_LOADING);
-        break;
-      case IndexState::kFailed:
-        summary->set_state(v1::INDEX_STATE_FAILED);
-        summary->set_reason(Utf8(served->ForClients(served->failure()).message()));
-        break;
-      case IndexState::kServing: {
-        const absl::StatusOr<Snapshot> index = served->Get();
-        const IndexInfo& info = (*index)->info();
-        summary->set_state(v1::INDEX_STATE_SERVING);
-        summary->set_n(info.n);
-        summary->set_dim(info.dim);
-        summary->set_dtype(ToWire(info.dtype));
-        summary->set_metric(ToWire(info.metric));
-        break;
-      }
-    }
-  }
+  for (const auto& served : serving_.registry.indexes())
+    Summarize(*served, response->add_indexes());
   serving_.metrics.Ended(Method::kList, nullptr, absl::OkStatus(),
                          QueuedRequest::Clock::now() - began, 0);
   return Finished(context, absl::OkStatus(), response->ByteSizeLong());

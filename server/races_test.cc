@@ -178,7 +178,7 @@ TEST_F(RacesTest, CallersOperatorsAndWhatRunsInTheBackground) {
   std::atomic<int> answered{0};
   {
     const Repeated scrapes(
-        [&] { EXPECT_TRUE(absl::StrContains(metrics_.Text(pool, {}), "hmann_queries_total")); });
+        [&] { EXPECT_TRUE(absl::StrContains(metrics_.Text(pool, {}), "hmann_index_state")); });
     const Repeated places([&] { sift().RefreshPlacements(); });
     const Repeated watches([&] {
       for (const auto& index : registry_.indexes()) index->WithdrawIfChanged();

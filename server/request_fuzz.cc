@@ -67,7 +67,7 @@ void Search(const Query& query) {
     v1::SearchResponse response;
     ToWire(answer, &response);
     ToWire(counters, response.mutable_counters());
-    ReportParams(query.options.search, &response);
+    ReportParams(query.index, query.options.search, &response);
     grpc::ByteBuffer reply;
     HMANN_CHECK(Write(response, &reply).ok());
   }

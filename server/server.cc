@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <future>
 #include <tuple>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
+#include "server/admin.h"
 #include "server/connections/acceptor.h"
 #include "server/connections/connection_guard.h"
 #include "server/connections/grpc_bounds.h"
@@ -40,6 +42,8 @@ namespace hmann::server {
 namespace {
 
 constexpr char kServiceName[] = "hmann.v1.Search";
+constexpr std::chrono::milliseconds kOften(20);
+constexpr int kSecond = 50;  // times kOften
 
 std::string HealthName(const std::string& index) { return absl::StrCat("hmann.index.", index); }
 
@@ -91,8 +95,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server(resolved));
   HMANN_RETURN_IF_ERROR(server->ListenHttp());
   HMANN_RETURN_IF_ERROR(server->Listen());
-  server->loader_ = std::thread([raw = server.get()] { raw->Load(); });
-  server->watcher_ = std::thread([raw = server.get()] { raw->Watch(); });
+  server->loader_ = std::thread([raw = server.get()] { raw->LoadAll(); });
+  server->watcher_ = std::thread([raw = server.get()] { raw->WatchCalls(); });
+  server->file_watcher_ = std::thread([raw = server.get()] { raw->WatchFiles(); });
   server->scrubber_ = std::make_unique<Scrubber>(
       *server->registry_, options.scrub_bytes_per_second,
       [raw = server.get()](const ServedIndex& index) { raw->Withdrawn(index); });
@@ -107,7 +112,8 @@ Server::Server(const ServerOptions& options)
           options.threads, PoolBounds{options.queue, options.most_bytes, options.most_work})),
       metrics_(std::make_unique<Metrics>(*registry_)),
       replies_(std::make_unique<ReplyWatch>(options.most_bytes, options.connections.reply_timeout)),
-      unread_(std::make_unique<UnreadRequests>()) {}
+      unread_(std::make_unique<UnreadRequests>()),
+      indexes_(std::make_unique<Loader>(options.open, options.warm)) {}
 
 Server::~Server() {
   http_.reset();
@@ -138,6 +144,8 @@ absl::Status Server::Listen() {
   connections_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       tls_ == nullptr ? grpc::InsecureServerCredentials() : tls_->Credentials());
+  admin_ = std::make_unique<AdminService>(this, service_.get(), metrics_.get());
+  builder.RegisterService(admin_.get());
   builder.RegisterService(service_.get());
   builder.RegisterCallbackGenericService(service_.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
@@ -171,7 +179,7 @@ absl::Status Server::ListenHttp() {
     for (const auto& index : registry_->indexes()) {
       const IndexState state = index->state();
       any = any || state == IndexState::kServing;
-      loading = loading || state == IndexState::kLoading;
+      loading = loading || (state == IndexState::kLoading && !loaded_.load());
       absl::StrAppend(&text, index->name(), ": ", Name(state), "\n");
     }
     return HttpPort::Reply{any && !loading && !draining_.load() ? 200 : 503, text};
@@ -201,27 +209,73 @@ std::string Server::address() const {
   return absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", port());
 }
 
-void Server::Load() {
-  for (const auto& index : registry_->indexes()) {
-    if (stop_.load()) {
-      index->Fail(absl::CancelledError("the server shuts down"));
-      continue;
+void Server::LoadAll() {
+  std::vector<std::future<void>> loads;
+  for (const std::shared_ptr<ServedIndex>& index : registry_->indexes()) {
+    auto ended = std::make_shared<std::promise<void>>();
+    const std::future<void>& load = loads.emplace_back(ended->get_future());
+    indexes_->Load(index, index->spec().path, {}, [this, index, ended](const auto& loaded) {
+      Tried(*index, loaded);
+      ended->set_value();
+    });
+    std::uint64_t at = 0;
+    for (int still = 0; still < kSecond && load.wait_for(kOften) != std::future_status::ready;) {
+      const auto loading = index->facts().loading;
+      const std::uint64_t now = loading == nullptr ? 0 : loading->progress.Now().done;
+      still = stop_ || std::exchange(at, now) == now ? still + 1 : 0;
     }
-    const auto start = std::chrono::steady_clock::now();
-    if (const absl::Status status = index->Load(options_.open, options_.warm); !status.ok()) {
-      spdlog::error("index {}: {}", index->name(), status.ToString());
-      continue;
-    }
-    const double seconds = SecondsSince(start);
-    if (const absl::StatusOr<Snapshot> loaded = index->Get(); loaded.ok()) {
-      spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s", index->name(),
-                   (*loaded)->info().n, (*loaded)->info().dim, seconds);
-      for (const std::string& warning : (*loaded)->Warnings())
-        spdlog::warn("index {}: {}", index->name(), warning);
-    }
-    PublishHealth();
   }
+  for (const std::future<void>& load : loads) load.wait();
   loaded_.store(true);
+}
+
+/// After each load.
+void Server::Tried(ServedIndex& index, const absl::StatusOr<Snapshot>& loaded) {
+  PublishHealth();
+  if (!loaded.ok()) return spdlog::error("index {}: {}", index.name(), loaded.status().ToString());
+  const Generation& generation = loaded->generation();
+  spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s, generation {}",
+               index.name(), (*loaded)->info().n, (*loaded)->info().dim, generation.load_seconds(),
+               generation.number());
+  for (const std::string& warning : (*loaded)->Warnings())
+    spdlog::warn("index {}: {}", index.name(), warning);
+}
+
+void Server::Load(IndexSpec spec, const Probe& probe, const Loader::Done& done) {
+  const std::string path = spec.path;
+  const absl::StatusOr<std::shared_ptr<ServedIndex>> added = registry_->Add(std::move(spec));
+  if (!added.ok()) return done(added.status());
+  indexes_->Load(*added, path, probe, [this, index = *added, done](const auto& loaded) {
+    Tried(*index, loaded);
+    if (!loaded.ok()) Remove(*index);
+    done(loaded);
+  });
+}
+
+void Server::Swap(const std::string& name, std::string path, const Probe& probe,
+                  const Loader::Done& done) {
+  const absl::StatusOr<std::shared_ptr<ServedIndex>> found = registry_->Find(name);
+  if (!found.ok()) return done(found.status());
+  if (path.empty()) path = (*found)->facts().path;
+  indexes_->Load(*found, path, probe, [this, index = *found, done](const auto& loaded) {
+    Tried(*index, loaded);
+    done(loaded);
+  });
+}
+
+absl::Status Server::Unload(const std::string& name) {
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<ServedIndex> index, registry_->Find(name));
+  Remove(*index);
+  spdlog::info("index {}: unloaded", name);
+  return absl::OkStatus();
+}
+
+void Server::Remove(const ServedIndex& index) {
+  indexes_->Close(registry_->Remove(index));
+  PublishHealth();
+  // gRPC keeps the entry of a name, which it cannot remove.
+  if (registry_->Named(index.name()) == nullptr)
+    server_->GetHealthCheckService()->SetServingStatus(HealthName(index.name()), false);
 }
 
 void Server::PublishHealth() {
@@ -247,6 +301,7 @@ void Server::Withdrawn(const ServedIndex& index) {
 /// Logs each error once, and a success if it brought something or was requested.
 void Server::Report(const char* what, const absl::StatusOr<bool>& changed, bool requested) {
   const bool news = std::exchange(reported_[what], changed.status()) != changed.status();
+  if (changed.ok()) reported_.erase(what);
   if (changed.ok() && (*changed || requested)) {
     spdlog::info("{}: read again, {}", what, *changed ? "changed" : "not changed");
   } else if (!changed.ok() && (news || requested)) {
@@ -269,16 +324,22 @@ void Server::ReloadFiles(bool requested) {
   }
 }
 
-void Server::Watch() {
-  constexpr std::chrono::milliseconds kOften(20);
-  constexpr int kSecond = 50, kSeldom = 1500, kDay = 86400 * kSecond;  // times kOften
+void Server::WatchCalls() {
+  for (; !stop_.load(); std::this_thread::sleep_for(kOften)) {
+    if (drain_.exchange(false)) BeginDrain();
+    service_->LookIn();
+    replies_->CancelLate(ReplyWatch::Clock::now());
+  }
+}
+
+/// Has a thread of its own, since a file may lie on storage that hangs.
+void Server::WatchFiles() {
+  constexpr int kSeldom = 30 * kSecond, kDay = 86400 * kSecond;
   for (int turn = 1; !stop_.load(); turn = turn % kDay + 1) {
     std::this_thread::sleep_for(kOften);
     const bool requested = reload_.exchange(false);
     if (requested || turn % kSecond == 0) ReloadFiles(requested);
     if (turn == kDay && tls_ != nullptr) WarnOfExpiry(tls_->expires());
-    service_->LookIn();
-    replies_->CancelLate(ReplyWatch::Clock::now());
     for (const auto& index : registry_->indexes()) {
       if (index->WithdrawIfChanged()) Withdrawn(*index);
       if (turn % kSeldom == 0 && index->state() == IndexState::kServing) index->RefreshPlacements();
@@ -297,6 +358,7 @@ std::optional<absl::Status> Server::Loaded() const {
 }
 
 void Server::BeginDrain() {
+  const std::lock_guard lock(drain_mutex_);
   draining_.store(true);
   if (server_ != nullptr) server_->GetHealthCheckService()->Shutdown();
   if (acceptor_ != nullptr) acceptor_->Stop();
@@ -308,7 +370,7 @@ void Server::BeginDrain() {
 /// Returns when all are closed and nothing was refused for a moment, after `most` at the
 /// latest.
 void Server::RefuseUntilQuiet(std::chrono::nanoseconds most) {
-  constexpr std::chrono::milliseconds kOften(1), kQuiet(50);
+  constexpr std::chrono::milliseconds kPause(1), kQuiet(50);
   service_->Stop();
   const auto end = std::chrono::steady_clock::now() + most;
   auto quiet_from = std::chrono::steady_clock::now();
@@ -320,7 +382,7 @@ void Server::RefuseUntilQuiet(std::chrono::nanoseconds most) {
     if (std::chrono::steady_clock::now() - quiet_from >=
         std::min<std::chrono::nanoseconds>(kQuiet, most))
       return;
-    std::this_thread::sleep_for(kOften);
+    std::this_thread::sleep_for(kPause);
   }
 }
 
@@ -328,8 +390,10 @@ void Server::Shutdown(std::chrono::nanoseconds grace) {
   stop_.store(true);
   if (service_ != nullptr) RefuseUntilQuiet(grace * 3 / 4);
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace / 4);
+  indexes_->Stop();
   if (loader_.joinable()) loader_.join();
   if (watcher_.joinable()) watcher_.join();
+  if (file_watcher_.joinable()) file_watcher_.join();
   if (scrubber_ != nullptr) scrubber_->Stop();
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/core/loader.h"
 #include "server/options.h"
 
 namespace grpc {
@@ -24,22 +25,22 @@ class ExternalConnectionAcceptor;
 namespace hmann::server {
 
 class Acceptor;
+class AdminService;
 class ConnectionGuard;
 class HttpPort;
 class Metrics;
-class Registry;
 class ReplyWatch;
 class Scrubber;
 class SearchPool;
 class SearchService;
-class ServedIndex;
 class TlsWatch;
 class TokenFile;
 class UnreadRequests;
 
 /// A running server. Start binds the port first, with every health entry NOT_SERVING. It
-/// then opens and warms the indexes one after another. Each index serves as soon as it is
-/// warm. An index that fails to load does not stop the others.
+/// then opens and warms the indexes one after another; a load that does not move lets the
+/// next begin. Each index serves as soon as it is warm. An index that fails to load does
+/// not stop the others.
 ///
 /// Health: "hmann.index.<name>" is SERVING once that index serves; "hmann.v1.Search" and
 /// "" once any does. An index whose file changes or proves damaged is withdrawn, and its
@@ -67,6 +68,20 @@ class Server {
   /// also read when they change.
   void Reload() { reload_.store(true); }
 
+  const Registry& registry() const { return *registry_; }
+  const OpenOptions& open() const { return options_.open; }
+  /// Adds a name and loads its file. If that fails, the name is removed. Errors, all by
+  /// `done`: those of Registry::Add and Loader::Load.
+  void Load(IndexSpec spec, const Probe& probe, const Loader::Done& done);
+  /// Loads a file (empty: what lies under its path now) in place of the one that is
+  /// served under `name`. Errors, all by `done`: NOT_FOUND; those of Loader::Load.
+  void Swap(const std::string& name, std::string path, const Probe& probe,
+            const Loader::Done& done);
+  /// Removes a name; requests that have started still end. Errors: NOT_FOUND.
+  absl::Status Unload(const std::string& name);
+
+  /// BeginDrain, soon and on another thread.
+  void RequestDrain() { drain_.store(true); }
   /// Sets health to NOT_SERVING for good and closes the port, so that load balancers go
   /// elsewhere. Searches on existing connections are still answered.
   void BeginDrain();
@@ -81,12 +96,15 @@ class Server {
   explicit Server(const ServerOptions& options);
   absl::Status Listen();
   absl::Status ListenHttp();
-  void Load();
-  void Watch();
+  void LoadAll();
+  void Remove(const ServedIndex& index);
+  void WatchCalls();
+  void WatchFiles();
   void ReloadFiles(bool requested);
   void Report(const char* what, const absl::StatusOr<bool>& changed, bool requested);
   void PublishHealth();
   void Withdrawn(const ServedIndex& index);
+  void Tried(ServedIndex& index, const absl::StatusOr<Snapshot>& loaded);
   void RefuseUntilQuiet(std::chrono::nanoseconds most);
 
   const ServerOptions options_;
@@ -95,18 +113,20 @@ class Server {
   const std::unique_ptr<Metrics> metrics_;
   const std::unique_ptr<ReplyWatch> replies_;
   const std::unique_ptr<UnreadRequests> unread_;
+  const std::unique_ptr<Loader> indexes_;
   std::unique_ptr<TokenFile> tokens_;
   std::unique_ptr<TlsWatch> tls_;
   std::unique_ptr<SearchService> service_;
+  std::unique_ptr<AdminService> admin_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<ConnectionGuard> guard_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  std::atomic<bool> stop_{false}, draining_{false}, reload_{false}, loaded_{false};
+  std::atomic<bool> stop_{false}, draining_{false}, drain_{false}, reload_{false}, loaded_{false};
   std::atomic<std::uint64_t> failed_reloads_{0};
-  std::map<std::string, absl::Status> reported_;  ///< last failures; used by watcher_ only
-  std::mutex health_mutex_;
-  std::thread loader_, watcher_;
+  std::map<std::string, absl::Status> reported_;  ///< last failures; used by file_watcher_ only
+  std::mutex health_mutex_, drain_mutex_;
+  std::thread loader_, watcher_, file_watcher_;
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<HttpPort> http_;  // its pages read all members above
 };

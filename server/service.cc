@@ -59,7 +59,7 @@ class SingleSearch : public SmallCall<QueryRequest> {
     ToWire(work, response_.mutable_counters());
   }
   const google::protobuf::MessageLite& Message() override {
-    ReportParams(options().search, &response_);
+    ReportParams(index(), options().search, &response_);
     return response_;
   }
 
@@ -103,7 +103,7 @@ class BatchSearch : public UnaryWork<QueryRequest> {
 
   const google::protobuf::MessageLite& Message() override {
     CloseGaps();
-    ReportParams(options().search, &response_);
+    ReportParams(index(), options().search, &response_);
     response_.set_cut_short(cut_short_.load());
     if (options().counters) ToWire(work_, response_.mutable_counters());
     return response_;
@@ -172,7 +172,10 @@ class GetWork : public UnaryWork<LabelsRequest> {
     response_.mutable_vectors()->mutable_raw()->resize(bytes);
     return response_.mutable_vectors()->mutable_raw()->data();
   }
-  const google::protobuf::MessageLite& Message() override { return response_; }
+  const google::protobuf::MessageLite& Message() override {
+    response_.set_generation(index().generation().number());
+    return response_;
+  }
 
   const std::unique_ptr<Request> request_;  // owns the labels
   v1::GetResponse response_;
@@ -203,6 +206,14 @@ absl::Status SearchService::Authorized(const grpc::CallbackServerContext& contex
   return status;
 }
 
+absl::Status SearchService::MayAdminister(const grpc::CallbackServerContext& context) const {
+  if (tokens_ == nullptr) {
+    return absl::PermissionDeniedError(
+        "hmann.v1.Admin is for tokens of role admin: start the server with --tokens");
+  }
+  return Authorized(context, Role::kAdmin);
+}
+
 absl::Status SearchService::MayStart(const grpc::CallbackServerContext& context) {
   if (!stopping_.load(std::memory_order_relaxed)) return Authorized(context, Role::kRead);
   refused_.fetch_add(1);
@@ -223,7 +234,7 @@ Caller SearchService::CallerOf(const grpc::CallbackServerContext& context, Metho
 template <typename Work, typename To>
 absl::StatusOr<std::unique_ptr<Work>> SearchService::Make(
     const To& to, const grpc::CallbackServerContext& context, const grpc::ByteBuffer& bytes,
-    const ServedIndex** named) const {
+    std::shared_ptr<ServedIndex>* named) const {
   const CallFacts facts{Work::kMethod, QueuedRequest::Clock::now(), CallDeadline(context)};
   auto request = std::make_unique<typename Work::Request>();
   HMANN_RETURN_IF_ERROR(Read(bytes, request.get()));
@@ -238,7 +249,7 @@ absl::StatusOr<std::unique_ptr<Work>> SearchService::Make(
 grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context,
                                                 const grpc::ByteBuffer* request,
                                                 grpc::ByteBuffer* reply) {
-  const ServedIndex* named = nullptr;
+  std::shared_ptr<ServedIndex> named;
   if (!request->Valid()) unread_.Refused(context->peer());
   const auto make = [&]() -> absl::StatusOr<std::unique_ptr<SingleSearch>> {
     HMANN_RETURN_IF_ERROR(MayStart(*context));
@@ -247,7 +258,7 @@ grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* con
   };
   auto made = make();
   if (!made.ok()) {
-    serving_.metrics.Ended(Method::kSearch, named, made.status(), {}, 0);
+    serving_.metrics.Ended(Method::kSearch, named.get(), made.status(), {}, 0);
     return Reply(context, made.status());
   }
   SingleSearch* const call = made->release();  // deletes itself
@@ -257,9 +268,9 @@ grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* con
 
 template <typename Work>
 void SearchService::Begin(UnaryCall* call, const grpc::ByteBuffer& bytes) {
-  const ServedIndex* named = nullptr;
+  std::shared_ptr<ServedIndex> named;
   auto work = Make<Work>(call, call->context(), bytes, &named);
-  if (!work.ok()) return call->Refuse(work.status(), named);
+  if (!work.ok()) return call->Refuse(work.status(), named.get());
   QueuedRequest* const job = work->get();
   call->Keep(*std::move(work));
   // While some are refused, a batch of one takes its turn with the others.

@@ -69,6 +69,10 @@ class SearchService
                                  const v1::ListRequest* request,
                                  v1::ListResponse* response) override;
 
+  /// Whether a call of hmann.v1.Admin may go on. Errors: those of Authorize;
+  /// PERMISSION_DENIED without tokens.
+  absl::Status MayAdminister(const grpc::CallbackServerContext& context) const;
+
  private:
   UnaryCall* NewCall(grpc::CallbackServerContext* context, Method method, UnaryCall::Begin begin);
   template <typename Work>
@@ -77,7 +81,7 @@ class SearchService
   absl::StatusOr<std::unique_ptr<Work>> Make(const To& to,
                                              const grpc::CallbackServerContext& context,
                                              const grpc::ByteBuffer& bytes,
-                                             const ServedIndex** named) const;
+                                             std::shared_ptr<ServedIndex>* named) const;
   template <typename Work>
   void Begin(UnaryCall* call, const grpc::ByteBuffer& bytes);
   grpc::ServerGenericBidiReactor* Stream(grpc::CallbackServerContext* context);

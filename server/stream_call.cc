@@ -53,7 +53,7 @@ class StreamCall::Group : public QueuedQuery {
     v1::SearchStreamResponse& response = ends_[i].response;
     response.set_id(queries_[i].id);
     ToWire(answer, response.mutable_answer());
-    ReportParams(options().search, response.mutable_answer());
+    ReportParams(index(), options().search, response.mutable_answer());
   }
   /// A vector that cannot be searched for fails its own query; any other error fails the
   /// group.
@@ -130,11 +130,7 @@ absl::Status StreamCall::Parse(Asked* requested) {
   if (!search.index().empty() || search.has_options()) options_ = nullptr;
   if (!search.index().empty()) index_ = search.index();
   if (search.has_options()) wire_options_ = search.options();
-  if (options_ == nullptr) {
-    HMANN_ASSIGN_OR_RETURN(served_, serving_.registry.Find(index_));
-  }
-  requested->options = options_;
-  HMANN_ASSIGN_OR_RETURN(requested->index, served_->Get());
+  HMANN_ASSIGN_OR_RETURN(requested->index, serving_.registry.Get(index_));
   const std::uint64_t generation = requested->index.generation().number();
   if (options_ == nullptr || generation_ != generation) {
     options_ = nullptr;
@@ -225,7 +221,8 @@ void StreamCall::OnReadDone(bool ok) {
   const bool is_query = ok && read.ok();
   const absl::Status parsed = is_query ? Parse(&requested) : read;
   if (!parsed.ok()) {
-    serving_.metrics.Ended(Method::kSearchStream, serving_.registry.Named(index_), parsed, {}, 1);
+    serving_.metrics.Ended(Method::kSearchStream, serving_.registry.Named(index_).get(), parsed, {},
+                           1);
   }
   {
     const std::lock_guard lock(mutex_);

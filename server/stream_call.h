@@ -89,8 +89,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   std::string index_;
   v1::SearchParams wire_options_;
   std::shared_ptr<const RequestParams> options_;  ///< in force
-  ServedIndex* served_ = nullptr;                 ///< index of options_
-  std::uint64_t generation_ = 0;                  ///< of served_
+  std::uint64_t generation_ = 0;                  ///< of options_
 
   std::mutex mutex_;  ///< guards all below
   grpc::ByteBuffer out_;

@@ -64,7 +64,7 @@ in_tree sh -ec '
   cd /root
   g++ -std=c++20 consumer/main.cc $(pkg-config --cflags --libs --static hmann) -o by_pkg_config
   ./by_pkg_config sample/base.u8bin b.hmann | grep "^nearest [0-9]* at "
-  test -s /usr/share/hmann/proto/hmann/v1/search.proto'
+  test -s /usr/share/hmann/proto/hmann/v1/search.proto -a -s /usr/share/hmann/proto/hmann/v1/admin.proto'
 
 echo "the Python package"
 in_tree python3 -c '

@@ -269,6 +269,45 @@ TEST_F(SecurityTest, WhereFilesLieIsForWhoRunsTheServer) {
   EXPECT_THAT(live.err, HasSubstr("role admin"));
 }
 
+TEST_F(SecurityTest, AnOperatorChangesWhatIsServed) {
+  const std::string file = *folder_ / "operators", token_file = *folder_ / "operator";
+  WriteFile(file, absl::StrCat(HashOf("runs-it"), " admin\n"));
+  WriteFile(token_file, "runs-it");
+  ServerProgram server(Index(), {"--tokens", file});
+  ASSERT_TRUE(FirstSearch(server.address(), {.token_file = token_file}).ok());
+  const auto admin = [&](std::vector<std::string> words, bool with_token = true) {
+    words.insert(words.begin(), "admin");
+    words.insert(words.begin() + 2, server.address());
+    if (with_token) words.insert(words.end(), {"--token", token_file});
+    return Hmann(words);
+  };
+  const auto swapped = nlohmann::json::parse(admin({"swap", "sample", Index(), "--json"}).out);
+  EXPECT_GT(swapped["generation"], 1);
+  const Outcome loaded = admin({"load", "more", Index(), "--slow", "dram", "--sq", "0"});
+  EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
+  EXPECT_THAT(loaded.out, HasSubstr("index more, generation "));
+  const auto status = nlohmann::json::parse(admin({"status", "--json"}).out)["indexes"];
+  ASSERT_EQ(status.size(), 2u);
+  EXPECT_EQ(status[0]["index"], "sample");
+  EXPECT_EQ(status[0]["generation"], swapped["generation"]);
+  EXPECT_EQ(status[0]["swaps"], 1);
+  EXPECT_EQ(status[1]["state"], "serving");
+  EXPECT_THAT(admin({"status", "more"}).out, HasSubstr("index more, state serving"));
+  EXPECT_EQ(admin({"unload", "more"}).exit_code, 0);
+  const Outcome gone = admin({"swap", "more"});
+  EXPECT_EQ(gone.exit_code, 1);
+  EXPECT_THAT(gone.err, HasSubstr("none of that name"));
+  const Outcome missing = admin({"swap", "sample", "/none.hmann"});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("/none.hmann"));
+  const Outcome late = admin({"swap", "sample", Index(), "--probe", kQueries, "--groundtruth",
+                              "datasets/sample/query.gt100", "--p99", "1ns"});
+  EXPECT_EQ(late.exit_code, 1);
+  EXPECT_THAT(late.err, HasSubstr("99 of 100 queries of the probe"));
+  EXPECT_THAT(admin({"status"}, false).err, HasSubstr("TOKEN_MISSING"));
+  EXPECT_EQ(admin({"drain"}).exit_code, 0);
+}
+
 TEST_F(SecurityTest, WhatCannotBeMeantIsRefusedAtOnce) {
   const Signed one = Sign("one", "ours"), other = Sign("other", "ours");
   const auto serve = [](const std::vector<std::string>& more) {

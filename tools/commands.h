@@ -37,6 +37,7 @@ CommandAction SetupSearch(CLI::App& app);
 CommandAction SetupGet(CLI::App& app);
 CommandAction SetupServe(CLI::App& app);
 CommandAction SetupQuery(CLI::App& app);
+CommandAction SetupAdmin(CLI::App& app);
 CommandAction SetupEval(CLI::App& app);
 CommandAction SetupCompletion(CLI::App& app);
 CommandAction SetupMan(CLI::App& app);

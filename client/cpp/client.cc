@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,6 +16,7 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/sync_stream.h"
+#include "hmann/v1/admin.grpc.pb.h"
 #include "hmann/v1/search.grpc.pb.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
@@ -80,6 +82,7 @@ auto FoundIn(const Response& response) {
   }
   found.cut_short = response.cut_short();
   if (response.has_matches()) found.matches = response.matches();
+  found.generation = response.generation();
   return found;
 }
 
@@ -126,20 +129,24 @@ class Client::Impl {
        std::string authorization)
       : address_(address),
         stub_(v1::Search::NewStub(channel)),
+        admin_(v1::Admin::NewStub(channel)),
         authorization_(std::move(authorization)) {}
 
   const std::string& address() const { return address_; }
 
   /// Makes one unary call, `(stub->*method)(context, request, response)`, with its
   /// deadline and cancellation.
-  template <typename Request, typename Response>
-  absl::Status Call(grpc::Status (v1::Search::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                             Response*),
+  template <typename Stub, typename Request, typename Response>
+  absl::Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                     const Request& request, Response* response, const CallOptions& call) {
     grpc::ClientContext context;
     Prepare(call, &context);
     const Cancellation::Attachment attachment(call.cancellation, &context);
-    return FromGrpc((stub_.get()->*method)(&context, request, response));
+    if constexpr (std::is_same_v<Stub, v1::Search::Stub>) {
+      return FromGrpc((stub_.get()->*method)(&context, request, response));
+    } else {
+      return FromGrpc((admin_.get()->*method)(&context, request, response));
+    }
   }
 
   using Messages = grpc::ClientReaderWriter<v1::SearchStreamRequest, v1::SearchStreamResponse>;
@@ -158,6 +165,7 @@ class Client::Impl {
 
   const std::string address_;
   const std::unique_ptr<v1::Search::Stub> stub_;
+  const std::unique_ptr<v1::Admin::Stub> admin_;
   const std::string authorization_;
 };
 
@@ -330,6 +338,58 @@ absl::StatusOr<std::vector<IndexSummary>> Client::List(const CallOptions& call) 
   std::vector<IndexSummary> out;
   for (const v1::IndexSummary& summary : response.indexes()) out.push_back(FromWire(summary));
   return out;
+}
+
+absl::StatusOr<Loaded> Client::Load(const std::string& index, const std::string& path,
+                                    const LoadOptions& options, const CallOptions& call,
+                                    const Probe& probe) {
+  v1::LoadRequest request;
+  v1::LoadResponse response;
+  request.set_index(Utf8(index));
+  request.set_path(Utf8(path));
+  ToWire(probe, request.mutable_probe());
+  v1::LoadOptions& wire = *request.mutable_options();
+  wire.set_fast(Utf8(options.fast));
+  wire.set_slow(Utf8(options.slow));
+  wire.set_cache(Utf8(options.cache));
+  wire.set_cache_bytes(options.cache_bytes);
+  if (options.sq_bits.has_value()) wire.set_sq_bits(*options.sq_bits);
+  HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Admin::Stub::Load, request, &response, call));
+  return Loaded{response.generation(), response.content_hash(), response.seconds()};
+}
+
+absl::StatusOr<Loaded> Client::Swap(const std::string& index, const std::string& path,
+                                    const CallOptions& call, const Probe& probe) {
+  v1::SwapRequest request;
+  v1::LoadResponse response;
+  ToWire(probe, request.mutable_probe());
+  request.set_index(Utf8(index));
+  request.set_path(Utf8(path));
+  HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Admin::Stub::Swap, request, &response, call));
+  return Loaded{response.generation(), response.content_hash(), response.seconds()};
+}
+
+absl::Status Client::Unload(const std::string& index, const CallOptions& call) {
+  v1::UnloadRequest request;
+  v1::UnloadResponse response;
+  request.set_index(Utf8(index));
+  return impl_->Call(&v1::Admin::Stub::Unload, request, &response, call);
+}
+
+absl::StatusOr<std::vector<IndexStatus>> Client::Status(const std::string& index,
+                                                        const CallOptions& call) {
+  v1::StatusRequest request;
+  v1::StatusResponse response;
+  request.set_index(Utf8(index));
+  HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Admin::Stub::Status, request, &response, call));
+  std::vector<IndexStatus> out;
+  for (const v1::IndexStatus& status : response.indexes()) out.push_back(FromWire(status));
+  return out;
+}
+
+absl::Status Client::Drain(const CallOptions& call) {
+  v1::DrainResponse response;
+  return impl_->Call(&v1::Admin::Stub::Drain, v1::DrainRequest(), &response, call);
 }
 
 absl::Status Client::WaitReady(const std::string& index, const CallOptions& call) {

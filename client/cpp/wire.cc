@@ -9,6 +9,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "index/base/errors.h"
+#include "index/base/json_reader.h"
 #include "proto/wire.h"
 
 namespace hmann::client {
@@ -58,6 +59,15 @@ void ToWire(const Vectors& vectors, v1::Vectors* wire) {
   }
 }
 
+void ToWire(const Probe& probe, v1::Probe* wire) {
+  wire->set_queries(Utf8(probe.queries));
+  wire->set_groundtruth(Utf8(probe.groundtruth));
+  wire->set_k(probe.k);
+  wire->set_recall(probe.recall);
+  const auto p99 = std::chrono::ceil<std::chrono::microseconds>(probe.p99);
+  wire->set_p99_us(static_cast<std::uint64_t>(p99.count()));
+}
+
 absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire) {
   IndexDescription out;
   const v1::IndexInfo& info = wire.info();
@@ -95,6 +105,7 @@ absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire) {
   }
   out.simd = wire.simd();
   out.threads = wire.threads();
+  out.generation = wire.generation();
   const v1::Limits& limits = wire.limits();
   out.limits = {limits.max_batch(),
                 limits.max_k(),
@@ -112,7 +123,25 @@ IndexSummary FromWire(const v1::IndexSummary& wire) {
           wire.n(),
           wire.dim(),
           hmann::FromWire(wire.dtype()),
-          hmann::FromWire(wire.metric())};
+          hmann::FromWire(wire.metric()),
+          wire.generation()};
+}
+
+IndexStatus FromWire(const v1::IndexStatus& wire) {
+  IndexStatus out;
+  static_cast<IndexSummary&>(out) = FromWire(wire.summary());
+  out.path = wire.path();
+  out.content_hash = wire.content_hash();
+  out.load_seconds = wire.load_seconds();
+  out.swaps = wire.swaps();
+  out.refused_loads = wire.refused_loads();
+  out.refusal = wire.refusal();
+  if (wire.has_loading()) {
+    const v1::Loading& loading = wire.loading();
+    out.loading = {loading.path(),    loading.phase(), loading.unit(),
+                   loading.seconds(), loading.done(),  loading.total()};
+  }
+  return out;
 }
 
 absl::Status FromGrpc(const grpc::Status& status) {

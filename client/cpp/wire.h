@@ -6,14 +6,17 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/support/status.h"
 #include "hmann/client.h"
+#include "hmann/v1/admin.pb.h"
 #include "hmann/v1/search.pb.h"
 
 namespace hmann::client {
 
 void ToWire(const Vectors& vectors, v1::Vectors* wire);
+void ToWire(const Probe& probe, v1::Probe* wire);
 
 absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire);
 IndexSummary FromWire(const v1::IndexSummary& wire);
+IndexStatus FromWire(const v1::IndexStatus& wire);
 
 /// Keeps the code. The details follow the message in brackets and are attached as
 /// payloads.

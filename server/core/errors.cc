@@ -62,6 +62,14 @@ std::string WithoutFolder(absl::string_view message, const std::string& path) {
   return absl::StrReplaceAll(message, {{path.substr(0, slash + 1), ""}});
 }
 
+absl::Status WithoutFolder(const absl::Status& status, const std::string& path) {
+  absl::Status reported(status.code(), WithoutFolder(status.message(), path));
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    reported.SetPayload(type, payload);
+  });
+  return reported;
+}
+
 absl::Status BadField(absl::string_view field, absl::string_view description) {
   absl::Status status = InvalidArgument(field, ": ", description);
   status.SetPayload(kField, absl::Cord(field));
@@ -112,6 +120,11 @@ absl::Status UnknownLabel(const absl::Status& why) {
 absl::Status IndexLoading(absl::string_view name) {
   return WithReason(Unavailable("index '", name, "' is loading"), "INDEX_LOADING",
                     {{"index", std::string(name)}}, std::chrono::milliseconds(200));
+}
+
+absl::Status LoadAborted(absl::string_view name, bool removed) {
+  return absl::AbortedError(absl::StrCat(
+      "index '", name, "': ", removed ? "it was unloaded" : "another load of it runs"));
 }
 
 absl::Status ServerStopping() {

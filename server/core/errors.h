@@ -22,6 +22,7 @@ inline constexpr absl::string_view kResource = "resource/";  ///< plus a type: m
 /// Removes the folder from a message that names the file at `path`: clients must not
 /// learn where a server keeps its files.
 std::string WithoutFolder(absl::string_view message, const std::string& path);
+absl::Status WithoutFolder(const absl::Status& status, const std::string& path);
 
 /// Bytes that a client sent, as a message, a detail or a log line may show them: at most
 /// `most` bytes, cut between characters of UTF-8, without control characters.
@@ -43,6 +44,8 @@ absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most);
 absl::Status UnknownLabel(const absl::Status& why);
 /// UNAVAILABLE, INDEX_LOADING. A retry may succeed.
 absl::Status IndexLoading(absl::string_view name);
+/// ABORTED: the index is being loaded, or was removed while it was. A retry may succeed.
+absl::Status LoadAborted(absl::string_view name, bool removed);
 /// UNAVAILABLE, SERVER_STOPPING: another server may answer, but this one will not.
 absl::Status ServerStopping();
 /// FAILED_PRECONDITION, INDEX_FAILED. The message says why the index could not be loaded.

@@ -68,13 +68,17 @@ void HandleSignals() {
 
 void Watch(std::uintptr_t begin, std::uintptr_t end, std::atomic<bool>* torn) {
   const std::lock_guard lock(g_mappings_mutex);
+  Mapping* free = nullptr;
   for (Mapping& mapping : g_mappings) {
-    if (mapping.torn.load() != nullptr) continue;
-    mapping.begin.store(begin);
-    mapping.end.store(end);
-    mapping.torn.store(torn, std::memory_order_release);
-    return;
+    const bool used = mapping.torn.load() != nullptr;
+    // It is of another generation of the same file.
+    if (used && mapping.begin.load() == begin) return;
+    if (!used && free == nullptr) free = &mapping;
   }
+  if (free == nullptr) return;
+  free->begin.store(begin);
+  free->end.store(end);
+  free->torn.store(torn, std::memory_order_release);
 }
 
 void Forget(const std::atomic<bool>* torn) {
@@ -92,11 +96,13 @@ bool SameTime(const timespec& a, const timespec& b) {
 
 absl::StatusOr<std::unique_ptr<FileGuard>> FileGuard::Take(const std::string& path) {
   HandleSignals();
-  HMANN_ASSIGN_OR_RETURN(FileDescriptor file, FileDescriptor::Open(path, O_RDONLY));
+  // Without O_NONBLOCK, a pipe would wait for a process that writes to it.
+  HMANN_ASSIGN_OR_RETURN(FileDescriptor file, FileDescriptor::Open(path, O_RDONLY | O_NONBLOCK));
   const int fd = file.fd();
   std::unique_ptr<FileGuard> guard(new FileGuard(path, std::move(file)));
-  guard->lease_ = fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
   if (fstat(fd, &guard->before_) != 0) return ErrnoError(errno, "stat", path);
+  if (!S_ISREG(guard->before_.st_mode)) return InvalidArgument(path, ": not a regular file");
+  guard->lease_ = fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
   return guard;
 }
 

@@ -25,7 +25,8 @@ namespace hmann::server {
 /// Thread safety: Changed may be called from any thread; the rest from one thread.
 class FileGuard {
  public:
-  /// Errors: those of open(2), with the path.
+  /// Errors: those of open(2), with the path; INVALID_ARGUMENT if it is not a regular
+  /// file.
   static absl::StatusOr<std::unique_ptr<FileGuard>> Take(const std::string& path);
   ~FileGuard();
   FileGuard(const FileGuard&) = delete;

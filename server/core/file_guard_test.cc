@@ -96,5 +96,14 @@ TEST_F(FileGuardTest, AFileThatIsNotThereIsNamed) {
               testing::HasSubstr("/nowhere/x.hmann"));
 }
 
+TEST_F(FileGuardTest, APipeIsRefusedAtOnce) {
+  const std::string pipe = path_ + ".pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const absl::Status refused = FileGuard::Take(pipe).status();
+  std::filesystem::remove(pipe);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_NE(refused.message().find(pipe), absl::string_view::npos);
+}
+
 }  // namespace
 }  // namespace hmann::server

@@ -18,6 +18,7 @@
 #include "index/construct/pipeline.h"
 #include "server/core/errors.h"
 #include "server/core/jobs.h"
+#include "server/core/loader.h"
 
 namespace hmann::server {
 namespace {
@@ -120,6 +121,53 @@ TEST_F(GenerationsTest, EachAnswerIsOfOneAndTheLastRequestEndsIt) {
   EXPECT_FALSE(all.back().expired());
   all.pop_back();
   for (const auto& old : all) EXPECT_TRUE(old.expired());
+}
+
+TEST_F(GenerationsTest, NamesComeAndGoBesideSearchesSwapsAndReaders) {
+  ASSERT_TRUE(served().Load({}).ok());
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  others.emplace_back([&] {
+    while (!stop) {
+      const auto asking = Call(*registry_.Get("name"));
+      EXPECT_EQ(Answered(*asking), absl::OkStatus());
+      EXPECT_TRUE(asking->near == 0 || asking->far == 0);
+    }
+  });
+  others.emplace_back([&] {
+    while (!stop) {
+      EXPECT_NE(metrics_.Text(pool_, {}).find("hmann_index_state"), std::string::npos);
+      for (const auto& index : registry_.indexes()) index->WithdrawIfChanged();
+    }
+  });
+  Loader loader({}, false);
+  const auto load = [&](const std::shared_ptr<ServedIndex>& index, const std::string& path) {
+    std::promise<absl::Status> loaded;
+    loader.Load(index, path, {}, [&](const auto& now) { loaded.set_value(now.status()); });
+    return loaded.get_future().get();
+  };
+  others.emplace_back([&] {
+    for (int i = 0; !stop; ++i)
+      EXPECT_EQ(load(registry_.Named("name"), i % 2 == 0 ? far_ : near_), absl::OkStatus());
+  });
+  std::vector<std::weak_ptr<ServedIndex>> all;
+  for (int i = 0; i < 20; ++i) {
+    const auto other = *registry_.Add({"other", far_});
+    EXPECT_TRUE(absl::IsAlreadyExists(registry_.Add({"other", near_}).status()));
+    EXPECT_EQ(ReasonOf(registry_.Get("other").status()), "INDEX_LOADING");
+    EXPECT_EQ(load(other, far_), absl::OkStatus());
+    const auto asking = Call(*registry_.Get("other"));
+    loader.Close(registry_.Remove(*other));
+    EXPECT_TRUE(absl::IsNotFound(registry_.Get("other").status()));
+    EXPECT_EQ(Answered(*asking), absl::OkStatus()) << "it had started";
+    EXPECT_TRUE(absl::IsAborted(load(other, near_))) << "it was removed";
+    all.push_back(other);
+  }
+  stop = true;
+  for (std::thread& other : others) other.join();
+  loader.Stop();
+  for (const auto& removed : all) EXPECT_TRUE(removed.expired());
+  EXPECT_TRUE(absl::IsUnavailable(load(registry_.Named("name"), far_))) << "it was stopped";
 }
 
 TEST_F(GenerationsTest, ARequestKeepsWhatItBeganWith) {

@@ -43,6 +43,7 @@ QueuedQuery::QueuedQuery(const Serving& serving, Snapshot index, const RequestPa
 
 void QueuedQuery::Count(const absl::Status& status, Clock::time_point began, std::size_t queries) {
   metrics_.Ended(call_.method, &index().served(), status, Clock::now() - began, queries);
+  if (status.ok()) index().served().metrics().Waited(started() - began);
 }
 
 /// The limits of the searches. The budget ends before the call's deadline, to leave time
@@ -126,6 +127,7 @@ absl::Status LabelsRequest::Answer(std::size_t begin, std::size_t end, Searcher&
 void LabelsRequest::Complete(const absl::Status& status) {
   const absl::Status end = status.ok() ? Reply() : status;
   metrics_.Ended(call_.method, &index().served(), end, Clock::now() - call_.began, 0);
+  if (end.ok()) index().served().metrics().Waited(started() - call_.began);
   End(end);
 }
 

@@ -1,59 +1,114 @@
 #include "server/core/metrics.h"
 
-#include <map>
-#include <string>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
-#include "prometheus/counter.h"
-#include "prometheus/family.h"
-#include "prometheus/gauge.h"
-#include "prometheus/histogram.h"
-#include "prometheus/registry.h"
-#include "prometheus/text_serializer.h"
-#include "server/core/errors.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/core/metrics_page.h"
 
 namespace hmann::server {
 namespace {
 
-using prometheus::Counter;
-using prometheus::Gauge;
-using prometheus::Histogram;
-using Labels = std::map<std::string, std::string>;
-
-constexpr std::array kMethods = {std::pair(Method::kSearch, "Search"),
-                                 std::pair(Method::kSearchBatch, "SearchBatch"),
-                                 std::pair(Method::kSearchStream, "SearchStream"),
-                                 std::pair(Method::kGet, "Get"),
-                                 std::pair(Method::kDescribe, "Describe"),
-                                 std::pair(Method::kList, "List"),
-                                 std::pair(Method::kHealth, "Health")};
-
-/// Bucket bounds from a search in memory to one that waited, a factor of 2 to 2.5 apart.
-const Histogram::BucketBoundaries& Seconds() {
-  static const Histogram::BucketBoundaries seconds = {50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3,
-                                                      5e-3,  10e-3,  20e-3,  50e-3,  0.1,  0.2,
-                                                      0.5,   1,      2,      5,      10};
-  return seconds;
+void ShowIndex(ServedIndex& index, MetricsPage& page) {
+  index.metrics().Show(page);
+  const std::string& name = index.name();
+  const IndexState now = index.state();
+  for (const IndexState state : {IndexState::kLoading, IndexState::kServing, IndexState::kFailed}) {
+    page.Gauge("hmann_index_state", "1 of the state that an index is in", now == state ? 1 : 0,
+               {{"index", name}, {"state", Name(state)}});
+  }
+  const ServedFacts facts = index.facts();
+  for (const Placement& placement : facts.placements) {
+    page.Gauge("hmann_placed_bytes", "Bytes of an index, by structure and tier",
+               static_cast<double>(placement.bytes),
+               {{"index", name}, {"structure", placement.structure}, {"tier", placement.tier}});
+  }
+  const auto gauge = [&](const char* metric, const char* help, double value) {
+    page.Gauge(metric, help, value, {{"index", name}});
+  };
+  const auto counter = [&](const char* metric, const char* help, std::uint64_t value) {
+    page.Counter(metric, help, static_cast<double>(value), {{"index", name}});
+  };
+  counter("hmann_scrubbed_bytes_total",
+          "Bytes read in place that were compared with their checksums", index.scrub().bytes);
+  counter("hmann_index_swaps_total", "Files that took the place of another", facts.swaps);
+  counter("hmann_index_refused_loads_total", "Files that could not be loaded", facts.refusals);
+  if (facts.loading != nullptr) {
+    const Progress::State at = facts.loading->progress.Now();
+    gauge("hmann_index_loading_share", "Share of the phase in which the load of a file is",
+          at.total > 0 ? static_cast<double>(at.done) / static_cast<double>(at.total) : 0);
+  }
+  const absl::StatusOr<Snapshot> served = index.Get();
+  if (!served.ok()) return;
+  const IndexInfo& info = (*served)->info();
+  gauge("hmann_index_generation", "Which of the files that were served under all names this is",
+        static_cast<double>(served->generation().number()));
+  gauge("hmann_index_vectors", "Vectors of an index", static_cast<double>(info.n));
+  gauge("hmann_index_dimension", "Components of its vectors", info.dim);
+  gauge("hmann_index_load_seconds", "What loading it took", served->generation().load_seconds());
+  page.Gauge("hmann_index_info", "1, with the hash of the content as hmann info shows it", 1,
+             {{"content_hash", absl::StrFormat("%016x", info.content_hash)}, {"index", name}});
 }
 
-double ToSeconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
+void ShowConnections(const ProcessFacts& facts, MetricsPage& page) {
+  const ConnectionCounts& counts = *facts.connections;
+  page.Gauge("hmann_connections", "Connections that are open",
+             static_cast<double>(counts.open.load()));
+  page.Counter("hmann_connections_accepted_total", "Connections that were taken",
+               static_cast<double>(counts.accepted.load()));
+  const auto refused = [&](const char* reason, std::uint64_t now) {
+    page.Counter("hmann_connections_refused_total",
+                 "Connections that were not taken, or were shut down, by reason",
+                 static_cast<double>(now), {{"reason", reason}});
+  };
+  for (const Refusal refusal : kRefusals)
+    refused(Name(refusal), counts.refused[static_cast<std::size_t>(refusal)].load());
+  refused("handshake", facts.failed_handshakes);
+  refused("http", facts.http_refused);
 }
 
-/// Sets a Prometheus counter to the value of a counter kept elsewhere.
-void Follow(Counter& counter, std::uint64_t now) {
-  counter.Increment(static_cast<double>(now) - counter.Value());
+void ShowPool(const PoolLoad& load, MetricsPage& page) {
+  for (const auto& [lane, of] : {std::pair("quick", load.quick), std::pair("bulk", load.bulk)}) {
+    page.Gauge("hmann_queued_requests", "Calls that wait for a thread, wholly or in part",
+               static_cast<double>(of.jobs), {{"lane", lane}});
+    page.Gauge("hmann_queued_seconds",
+               "What they and those that run will take of a thread, estimated", ToSeconds(of.work),
+               {{"lane", lane}});
+    page.Gauge("hmann_busy_threads", "Threads that search", of.busy, {{"lane", lane}});
+  }
+  page.Gauge("hmann_request_bytes",
+             "Bytes of requests in progress and of their replies, approximately",
+             static_cast<double>(load.bytes));
 }
 
-/// The one with these labels, which is made when it is first asked for.
-Counter& CounterIn(prometheus::Registry& families, const char* name, const char* help,
-                   const Labels& labels = {}) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(families).Add(labels);
-}
-
-Gauge& GaugeIn(prometheus::Registry& families, const char* name, const char* help,
-               const Labels& labels = {}) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(families).Add(labels);
+/// The metrics that Prometheus expects of each process, by their usual names.
+void ShowProcess(std::time_t started, MetricsPage& page) {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  page.Counter("process_cpu_seconds_total", "Processor time of this process",
+               seconds(used.ru_utime) + seconds(used.ru_stime));
+  double pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  page.Gauge("process_resident_memory_bytes", "Resident memory",
+             resident * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  std::error_code error;
+  const std::filesystem::directory_iterator open("/proc/self/fd", error);
+  page.Gauge("process_open_fds", "Open file descriptors",
+             static_cast<double>(std::distance(begin(open), end(open))));
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  page.Gauge("process_max_fds", "Descriptors that may be open",
+             static_cast<double>(limit.rlim_cur));
+  page.Gauge("process_start_time_seconds", "When the process started, since 1970",
+             static_cast<double>(started));
 }
 
 }  // namespace
@@ -64,144 +119,23 @@ const char* Name(Refusal refusal) {
   return kNames[static_cast<std::size_t>(refusal)];
 }
 
-struct Metrics::OfIndex {
-  std::array<Histogram*, kMethods.size()> seconds{};
-  Counter *queries, *node_accesses, *io_reads, *io_bytes, *distances, *scrubbed;
-};
-
-Metrics::Metrics(const Registry& registry)
-    : indexes_(registry), families_(std::make_unique<prometheus::Registry>()) {
-  static constexpr struct {
-    Counter* OfIndex::*counter;
-    const char *name, *help;
-  } kCounters[] = {
-      {&OfIndex::queries, "hmann_queries_total", "Queries that were answered"},
-      {&OfIndex::node_accesses, "hmann_node_accesses_total",
-       "Records of slow memory that queries used, with repeats"},
-      {&OfIndex::io_reads, "hmann_device_reads_total", "Reads that queries asked a device for"},
-      {&OfIndex::io_bytes, "hmann_device_read_bytes_total", "Bytes of these"},
-      {&OfIndex::distances, "hmann_distances_total", "Exact distances that queries computed"},
-      {&OfIndex::scrubbed, "hmann_scrubbed_bytes_total",
-       "Bytes read in place that were compared with their checksums"},
-  };
-  auto& seconds =
-      prometheus::BuildHistogram()
-          .Name("hmann_request_seconds")
-          .Help("Calls that were answered, from when the request was there to the reply")
-          .Register(*families_);
-  for (const auto& index : indexes_.indexes()) {
-    auto of = std::make_unique<OfIndex>();
-    for (const auto& [method, word] : kMethods) {
-      if (method == Method::kList || method == Method::kHealth) continue;
-      of->seconds[static_cast<std::size_t>(method)] =
-          &seconds.Add({{"index", index->name()}, {"method", word}}, Seconds());
-    }
-    for (const auto& [counter, name, help] : kCounters)
-      (*of).*counter = &CounterIn(*families_, name, help, {{"index", index->name()}});
-    of_index_.push_back(std::move(of));
-  }
-  of_none_ = std::make_unique<OfIndex>();
-  for (const Method method : {Method::kList, Method::kHealth}) {
-    of_none_->seconds[static_cast<std::size_t>(method)] = &seconds.Add(
-        {{"index", ""}, {"method", kMethods[static_cast<std::size_t>(method)].second}}, Seconds());
-  }
-}
-
-Metrics::~Metrics() = default;
-
-void Metrics::Ended(Method method, const ServedIndex* index, const absl::Status& status,
-                    std::chrono::nanoseconds took, std::size_t queries) {
-  for (std::size_t i = 0; status.ok() && index != nullptr && i < of_index_.size(); ++i) {
-    if (indexes_.indexes()[i].get() != index) continue;
-    of_index_[i]->seconds[static_cast<std::size_t>(method)]->Observe(ToSeconds(took));
-    of_index_[i]->queries->Increment(static_cast<double>(queries));
-    return;
-  }
-  if (status.ok())
-    return of_none_->seconds[static_cast<std::size_t>(method)]->Observe(ToSeconds(took));
-  const std::string name = index == nullptr ? "" : index->name();
-  CounterIn(*families_, "hmann_failed_requests_total",
-            "Calls that ended with an error, by code and, where it has one, reason",
-            {{"index", name},
-             {"method", kMethods[static_cast<std::size_t>(method)].second},
-             {"code", absl::StatusCodeToString(status.code())},
-             {"reason", ReasonOf(status)}})
-      .Increment();
-}
-
-void Metrics::Worked(const ServedIndex& index, const Counters& work) {
-  for (std::size_t i = 0; i < of_index_.size(); ++i) {
-    if (indexes_.indexes()[i].get() != &index) continue;
-    const OfIndex& of = *of_index_[i];
-    of.node_accesses->Increment(static_cast<double>(work.node_accesses));
-    of.io_reads->Increment(static_cast<double>(work.io_reads));
-    of.io_bytes->Increment(static_cast<double>(work.io_bytes));
-    of.distances->Increment(static_cast<double>(work.distances_fast + work.distances_slow));
-  }
-}
-
-void Metrics::ShowConnections(const ProcessFacts& facts) {
-  const ConnectionCounts& counts = *facts.connections;
-  GaugeIn(*families_, "hmann_connections", "Connections that are open")
-      .Set(static_cast<double>(counts.open.load()));
-  Follow(CounterIn(*families_, "hmann_connections_accepted_total", "Connections that were taken"),
-         counts.accepted.load());
-  const auto refused = [&](const char* reason, std::uint64_t now) {
-    Follow(CounterIn(*families_, "hmann_connections_refused_total",
-                     "Connections that were not taken, or were shut down, by reason",
-                     {{"reason", reason}}),
-           now);
-  };
-  for (const Refusal refusal : kRefusals)
-    refused(Name(refusal), counts.refused[static_cast<std::size_t>(refusal)].load());
-  refused("handshake", facts.failed_handshakes);
-  refused("http", facts.http_refused);
-}
-
-std::string Metrics::Text(const SearchPool& pool, const ProcessFacts& facts) {
-  const std::lock_guard lock(reading_);
-  for (std::size_t i = 0; i < of_index_.size(); ++i) {
-    ServedIndex& index = *indexes_.indexes()[i];
-    Follow(*of_index_[i]->scrubbed, index.scrub().bytes.load());
-    for (const IndexState state :
-         {IndexState::kLoading, IndexState::kServing, IndexState::kFailed}) {
-      GaugeIn(*families_, "hmann_index_state", "1 of the state that an index is in",
-              {{"index", index.name()}, {"state", Name(state)}})
-          .Set(index.state() == state ? 1 : 0);
-    }
-    for (const Placement& placement : index.placements()) {
-      GaugeIn(
-          *families_, "hmann_placed_bytes", "Bytes of an index, by structure and tier",
-          {{"index", index.name()}, {"structure", placement.structure}, {"tier", placement.tier}})
-          .Set(static_cast<double>(placement.bytes));
-    }
-  }
-  const PoolLoad load = pool.load();
-  for (const auto& [lane, of] : {std::pair("quick", load.quick), std::pair("bulk", load.bulk)}) {
-    GaugeIn(*families_, "hmann_queued_requests", "Calls that wait for a thread, wholly or in part",
-            {{"lane", lane}})
-        .Set(static_cast<double>(of.jobs));
-    GaugeIn(*families_, "hmann_queued_seconds",
-            "What they and those that run will take of a thread, estimated", {{"lane", lane}})
-        .Set(ToSeconds(of.work));
-    GaugeIn(*families_, "hmann_busy_threads", "Threads that search", {{"lane", lane}}).Set(of.busy);
-  }
-  GaugeIn(*families_, "hmann_request_bytes",
-          "Bytes of requests in progress and of their replies, approximately")
-      .Set(static_cast<double>(load.bytes));
-  if (facts.connections != nullptr) ShowConnections(facts);
-  Follow(CounterIn(*families_, "hmann_log_lines_dropped_total",
-                   "Log lines that were not read in time"),
-         facts.dropped_log_lines);
-  Follow(CounterIn(*families_, "hmann_reload_failures_total",
-                   "Changed files that were not accepted: tokens, TLS, tuned"),
-         facts.failed_reloads);
+std::string Metrics::Text(const SearchPool& pool, const ProcessFacts& facts) const {
+  MetricsPage page;
+  of_none_.Show(page);
+  for (const auto& index : registry_.indexes()) ShowIndex(*index, page);
+  ShowPool(pool.load(), page);
+  if (facts.connections != nullptr) ShowConnections(facts, page);
+  page.Counter("hmann_log_lines_dropped_total", "Log lines that were not read in time",
+               static_cast<double>(facts.dropped_log_lines));
+  page.Counter("hmann_reload_failures_total",
+               "Changed files that were not accepted: tokens, TLS, tuned",
+               static_cast<double>(facts.failed_reloads));
   if (facts.certificate_expires.has_value()) {
-    GaugeIn(*families_, "hmann_certificate_expires_seconds",
-            "When the certificate expires, since 1970")
-        .Set(static_cast<double>(*facts.certificate_expires));
+    page.Gauge("hmann_certificate_expires_seconds", "When the certificate expires, since 1970",
+               static_cast<double>(*facts.certificate_expires));
   }
-  return prometheus::TextSerializer().Serialize(families_->Collect());
+  ShowProcess(started_, page);
+  return page.Text();
 }
 
 }  // namespace hmann::server

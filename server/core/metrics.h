@@ -5,22 +5,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <mutex>
+#include <ctime>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "hmann/counters.h"
 #include "server/core/registry.h"
 #include "server/core/search_pool.h"
-
-namespace prometheus {
-class Counter;
-class Histogram;
-class Registry;
-}  // namespace prometheus
 
 namespace hmann::server {
 
@@ -37,9 +29,6 @@ struct ConnectionCounts {
   std::array<std::atomic<std::uint64_t>, kRefusals.size()> refused{};
 };
 
-/// The method of a call. In a stream, each query counts as one call.
-enum class Method { kSearch, kSearchBatch, kSearchStream, kGet, kDescribe, kList, kHealth };
-
 /// What Metrics::Text shows of the process beyond calls.
 struct ProcessFacts {
   const ConnectionCounts* connections = nullptr;  ///< null while there are none
@@ -54,31 +43,25 @@ struct ProcessFacts {
 class Metrics {
  public:
   /// `registry` must outlive this.
-  explicit Metrics(const Registry& registry);
-  ~Metrics();
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
+  explicit Metrics(const Registry& registry) : registry_(registry) {}
 
   /// Records the end of a call. `index`: null when the call named no index of this
   /// server. `took`: time since its request had arrived. `queries`: the number in the
   /// call.
   void Ended(Method method, const ServedIndex* index, const absl::Status& status,
-             std::chrono::nanoseconds took, std::size_t queries);
+             std::chrono::nanoseconds took, std::size_t queries) {
+    (index == nullptr ? of_none_ : index->metrics()).Ended(method, status, took, queries);
+  }
   /// Records the work that the queries of a call took.
-  void Worked(const ServedIndex& index, const Counters& work);
+  void Worked(const ServedIndex& index, const Counters& work) { index.metrics().Worked(work); }
 
   /// Renders all metrics in Prometheus' text format, 0.0.4.
-  std::string Text(const SearchPool& pool, const ProcessFacts& facts);
+  std::string Text(const SearchPool& pool, const ProcessFacts& facts) const;
 
  private:
-  struct OfIndex;
-
-  void ShowConnections(const ProcessFacts& facts);
-  const Registry& indexes_;
-  const std::unique_ptr<prometheus::Registry> families_;
-  std::vector<std::unique_ptr<OfIndex>> of_index_;  ///< in the order of indexes_
-  std::unique_ptr<OfIndex> of_none_;                ///< calls that name no index
-  std::mutex reading_;                              ///< one Text at a time
+  const Registry& registry_;
+  IndexMetrics of_none_{""};  ///< calls that name no index
+  const std::time_t started_ = std::time(nullptr);
 };
 
 }  // namespace hmann::server

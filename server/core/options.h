@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "hmann/hmann.h"
 
 namespace hmann::server {
 
@@ -11,6 +13,8 @@ namespace hmann::server {
 struct IndexSpec {
   std::string name;  ///< letters, digits, '.', '_', '-'; at most 64
   std::string path;
+  /// Its tiers; absent: those of the server.
+  std::optional<OpenOptions> open = {};
 
   /// "NAME=FILE", or "FILE", which is named after the file. Errors: INVALID_ARGUMENT.
   static absl::StatusOr<IndexSpec> Parse(const std::string& text);

@@ -118,7 +118,7 @@ absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchPara
                                          const RequestLimits& limits) {
   HMANN_RETURN_IF_ERROR(CheckLimits(requested, limits));
   absl::StatusOr<ResolvedSearch> search = index->Resolve(requested);
-  if (!search.ok()) return index.served().ForClients(OfRequest(search.status(), requested));
+  if (!search.ok()) return index.ForClients(OfRequest(search.status(), requested));
   RequestParams options{*std::move(search), requested.budget.value_or(std::chrono::nanoseconds(0))};
   const bool waits = index->on_block_tier();
   options.narrow = !waits && IsNarrow(options.search.params);
@@ -136,7 +136,7 @@ absl::StatusOr<std::shared_ptr<const Matches>> FilterFor(const Snapshot& index,
   if (matches.ok()) return matches;
   if (absl::IsNotFound(matches.status())) return NoAttributes();
   if (absl::IsInvalidArgument(matches.status())) return BadOption(matches.status());
-  return index.served().ForClients(matches.status());
+  return index.ForClients(matches.status());
 }
 
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "hmann/tuned_table.h"
+#include "index/base/clock.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "server/core/errors.h"
@@ -22,6 +23,29 @@ FileStamp StampOf(const std::string& path) {
           now.st_mtim.tv_nsec};
 }
 
+std::string KindOf(const IndexInfo& info) {
+  return absl::StrCat(info.dim, " x ", std::string(Name(info.dtype)), ", ",
+                      std::string(Name(info.metric)));
+}
+
+/// Errors: FAILED_PRECONDITION for a file that cannot take the place of an open index
+/// `before`. (Tiers check the memory, before they take any.)
+absl::Status CheckBeside(const std::string& path, const OpenOptions& options,
+                         const IndexInfo& before) {
+  HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(path));
+  if (KindOf(info) != KindOf(before)) {
+    return FailedPrecondition(path, ": expected ", KindOf(before), ", as its name serves, found ",
+                              KindOf(info), ": load it under another name");
+  }
+  struct stat status {};
+  if (options.slow.starts_with("dax:") && stat(options.slow.c_str() + 4, &status) == 0 &&
+      S_ISCHR(status.st_mode) && info.content_hash != before.content_hash) {
+    return FailedPrecondition("tier ", options.slow, ": the device holds one index, and that is ",
+                              "served: unload it first");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const char* Name(IndexState state) {
@@ -29,22 +53,28 @@ const char* Name(IndexState state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-Generation::Generation(std::unique_ptr<FileGuard> guard)
+Generation::Generation(std::string path, std::unique_ptr<FileGuard> guard)
     : number_([] {
         static std::atomic<std::uint64_t> last{0};
         return ++last;
       }()),
+      path_(std::move(path)),
+      tuned_(StampOf(TunedPath(path_))),
       guard_(std::move(guard)) {}
 
 absl::StatusOr<std::shared_ptr<Generation>> Generation::Open(const std::string& path,
-                                                             const OpenOptions& options,
-                                                             bool warm) {
+                                                             const OpenOptions& options, bool warm,
+                                                             Progress* progress,
+                                                             const Index* before) {
+  const auto began = std::chrono::steady_clock::now();
   HMANN_ASSIGN_OR_RETURN(std::unique_ptr<FileGuard> guard, FileGuard::Take(path));
-  std::shared_ptr<Generation> generation(new Generation(std::move(guard)));
-  HMANN_ASSIGN_OR_RETURN(generation->index_, Index::Open(path, options));
+  if (before != nullptr) HMANN_RETURN_IF_ERROR(CheckBeside(path, options, before->info()));
+  std::shared_ptr<Generation> generation(new Generation(path, std::move(guard)));
+  HMANN_ASSIGN_OR_RETURN(generation->index_, Index::Open(path, options, progress));
   generation->index_->Warm(warm);
   HMANN_RETURN_IF_ERROR(generation->guard_->WatchMappings());
   generation->RefreshPlacements();
+  generation->load_seconds_ = SecondsSince(began);
   return generation;
 }
 
@@ -73,6 +103,26 @@ bool Generation::Intact() const {
   return (guard_->has_lease() && !retired_.load()) || !guard_->Changed();
 }
 
+void Generation::Prepare(Generation& before) {
+  std::size_t count = 0;
+  {
+    const std::lock_guard lock(before.mutex_);
+    count = before.idle_.size() + static_cast<std::size_t>(before.lent_);
+  }
+  const IndexInfo& info = index_->info();
+  // Every metric takes ones.
+  const std::vector<float> floats(info.dim, 1);
+  const std::vector<std::uint8_t> bytes(info.dim, 1);
+  const void* const query = IsFloat(info.dtype) ? static_cast<const void*>(floats.data())
+                                                : static_cast<const void*>(bytes.data());
+  while (idle_.size() < count) {
+    auto searcher = std::make_unique<Searcher>(index_);
+    Answer answer;
+    searcher->Search(query, SearchParams{}, &answer).IgnoreError();
+    idle_.push_back(std::move(searcher));
+  }
+}
+
 void Generation::Retire() {
   std::vector<std::unique_ptr<Searcher>> dropped;
   const std::lock_guard lock(mutex_);
@@ -96,25 +146,68 @@ void Generation::RefreshPlacements() {
   placements_.swap(placements);
 }
 
-Snapshot::Snapshot(ServedIndex* served) : served_(served), generation_(served->current_.load()) {}
+Snapshot::Snapshot(ServedIndex* served)
+    : served_(served->shared_from_this()), generation_(served->current_.load()) {}
 
-absl::Status ServedIndex::Load(const OpenOptions& options, bool warm) {
-  tuned_ = StampOf(TunedPath(spec_.path));
-  absl::StatusOr<std::shared_ptr<Generation>> opened = Generation::Open(spec_.path, options, warm);
-  if (!opened.ok()) {
-    Fail(opened.status());
-    return opened.status();
-  }
-  Serve(*std::move(opened));
-  return absl::OkStatus();
+absl::Status Snapshot::ForClients(const absl::Status& status) const {
+  return WithoutFolder(status, generation_->path());
 }
 
-void ServedIndex::Serve(std::shared_ptr<Generation> next) {
-  std::shared_ptr<Generation> before;  // destroyed after the mutex is released
+absl::StatusOr<std::shared_ptr<Loading>> ServedIndex::BeginLoad(const std::string& path) {
   const std::lock_guard lock(mutex_);
-  before = current_.exchange(std::move(next));
+  if (loading_ != nullptr || removed_) return LoadAborted(name(), removed_);
+  return loading_ = std::make_shared<Loading>(path);
+}
+
+absl::StatusOr<Replaced> ServedIndex::Load(const std::string& path, const OpenOptions& options,
+                                           bool warm, const Probe& probe) {
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Loading> loading, BeginLoad(path));
+  const Snapshot before(this);
+  const bool beside = before.generation_ != nullptr;
+  absl::StatusOr<std::shared_ptr<Generation>> opened = Generation::Open(
+      path, options, warm, &loading->progress, beside ? &before.generation().index() : nullptr);
+  if (opened.ok()) {
+    if (absl::Status good = probe.Check(path, (*opened)->index()); !good.ok()) opened = good;
+  }
+  if (opened.ok() && beside) (*opened)->Prepare(before.generation());
+  const std::lock_guard lock(mutex_);
+  loading_ = nullptr;
+  if (opened.ok() && removed_) opened = LoadAborted(name(), true);
+  refusal_ = opened.status();
+  if (opened.ok()) {
+    swaps_ += beside ? 1 : 0;
+    std::shared_ptr<Generation> replaced = Flip(*std::move(opened));
+    return Replaced{Snapshot(this), std::move(replaced)};
+  }
+  ++refusals_;
+  if (!beside) {
+    path_ = path;
+    failure_ = opened.status();
+    state_.store(IndexState::kFailed, std::memory_order_release);
+  }
+  return opened.status();
+}
+
+std::shared_ptr<Generation> ServedIndex::Serve(std::shared_ptr<Generation> next) {
+  const std::lock_guard lock(mutex_);
+  return Flip(std::move(next));
+}
+
+std::shared_ptr<Generation> ServedIndex::Flip(std::shared_ptr<Generation> next) {
+  path_ = next->path();
+  std::shared_ptr<Generation> before = current_.exchange(std::move(next));
   if (before != nullptr) before->Retire();
   state_.store(IndexState::kServing, std::memory_order_release);
+  return before;
+}
+
+std::shared_ptr<Generation> ServedIndex::Remove() {
+  const std::lock_guard lock(mutex_);
+  removed_ = true;
+  state_.store(IndexState::kFailed, std::memory_order_release);
+  std::shared_ptr<Generation> before = current_.exchange(nullptr);
+  if (before != nullptr) before->Retire();
+  return before;
 }
 
 void ServedIndex::Fail(absl::Status why) {
@@ -126,10 +219,10 @@ void ServedIndex::Fail(absl::Status why) {
 bool ServedIndex::WithdrawIfChanged() {
   if (state() != IndexState::kServing) return false;
   const Snapshot now(this);
-  if (!now.generation().guard_->Changed()) return false;
+  if (now.generation_ == nullptr || !now.generation().guard_->Changed()) return false;
   return Withdraw(
       now,
-      FailedPrecondition(spec_.path,
+      FailedPrecondition(now.generation().path(),
                          ": changed while it was served; write a new file and rename it instead"));
 }
 
@@ -145,11 +238,13 @@ bool ServedIndex::Withdraw(const Snapshot& what, absl::Status why) {
 }
 
 absl::StatusOr<bool> ServedIndex::ReloadTuned(bool requested) {
-  if (state() != IndexState::kServing) return false;
-  const FileStamp stamp = StampOf(TunedPath(spec_.path));
-  const bool changed = std::exchange(tuned_, stamp) != stamp;
+  const Snapshot now(this);
+  if (state() != IndexState::kServing || now.generation_ == nullptr) return false;
+  Generation& served = now.generation();
+  const FileStamp stamp = StampOf(TunedPath(served.path()));
+  const bool changed = std::exchange(served.tuned_, stamp) != stamp;
   if (!changed && !requested) return false;
-  HMANN_RETURN_IF_ERROR(Snapshot(this)->ReadTuned());
+  HMANN_RETURN_IF_ERROR(now->ReadTuned());
   return changed;
 }
 
@@ -157,55 +252,79 @@ void ServedIndex::RefreshPlacements() {
   if (const Snapshot now(this); now.generation_ != nullptr) now.generation_->RefreshPlacements();
 }
 
-std::vector<Placement> ServedIndex::placements() const {
-  const std::shared_ptr<Generation> now = current_.load();
-  if (now == nullptr) return {};
-  const std::lock_guard lock(now->mutex_);
-  return now->placements_;
+ServedFacts ServedIndex::facts() const {
+  ServedFacts facts;
+  if (const std::shared_ptr<Generation> now = current_.load(); now != nullptr) {
+    const std::lock_guard lock(now->mutex_);
+    facts.placements = now->placements_;
+  }
+  const std::lock_guard lock(mutex_);
+  facts.path = path_;
+  facts.failure = failure_;
+  facts.refusal = refusal_;
+  facts.swaps = swaps_;
+  facts.refusals = refusals_;
+  facts.loading = loading_;
+  return facts;
 }
 
 absl::StatusOr<Snapshot> ServedIndex::Get() {
-  switch (state()) {
-    case IndexState::kLoading:
-      return IndexLoading(name());
-    case IndexState::kFailed:
-      return IndexFailed(name(), ForClients(failure()));
-    case IndexState::kServing:
-      break;
+  if (state() == IndexState::kServing) {
+    // Only a removed name has none.
+    if (Snapshot now(this); now.generation_ != nullptr) return now;
+  } else if (state() == IndexState::kLoading) {
+    return IndexLoading(name());
   }
-  return Snapshot(this);
-}
-
-absl::Status ServedIndex::failure() const {
   const std::lock_guard lock(mutex_);
-  return failure_;
-}
-
-absl::Status ServedIndex::ForClients(const absl::Status& status) const {
-  absl::Status reported(status.code(), WithoutFolder(status.message(), spec_.path));
-  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
-    reported.SetPayload(type, payload);
-  });
-  return reported;
+  if (removed_) return UnknownIndex(name(), "");
+  return IndexFailed(name(), WithoutFolder(failure_, path_));
 }
 
 Registry::Registry(const std::vector<IndexSpec>& specs) {
-  for (const IndexSpec& spec : specs) {
-    indexes_.push_back(std::make_unique<ServedIndex>(spec));
-    by_name_[spec.name] = indexes_.back().get();
-  }
+  for (const IndexSpec& spec : specs) Add(spec).IgnoreError();
 }
 
-ServedIndex* Registry::Named(const std::string& name) const {
+Registry::Indexes Registry::indexes() const {
+  const std::shared_lock lock(mutex_);
+  return indexes_;
+}
+
+absl::StatusOr<std::shared_ptr<ServedIndex>> Registry::Add(IndexSpec spec) {
+  HMANN_RETURN_IF_ERROR(spec.Validate());
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<ServedIndex>& index = by_name_[spec.name];
+  if (index != nullptr) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("index '", spec.name, "' is there: swap its file, or unload it first"));
+  }
+  index = std::make_shared<ServedIndex>(std::move(spec));
+  indexes_.push_back(index);
+  return index;
+}
+
+std::shared_ptr<Generation> Registry::Remove(const ServedIndex& index) {
+  std::shared_ptr<ServedIndex> removed;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_name_.find(index.name());
+    if (found == by_name_.end() || found->second.get() != &index) return nullptr;
+    removed = std::move(found->second);
+    by_name_.erase(found);
+    std::erase(indexes_, removed);
+  }
+  return removed->Remove();
+}
+
+std::shared_ptr<ServedIndex> Registry::Named(const std::string& name) const {
+  const std::shared_lock lock(mutex_);
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : found->second;
 }
 
-absl::StatusOr<ServedIndex*> Registry::Find(const std::string& name) const {
-  ServedIndex* const found = Named(name);
-  if (found != nullptr) return found;
+absl::StatusOr<std::shared_ptr<ServedIndex>> Registry::Find(const std::string& name) const {
+  if (std::shared_ptr<ServedIndex> found = Named(name); found != nullptr) return found;
   std::string known;
-  for (const auto& index : indexes_) {
+  for (const auto& index : indexes()) {
     absl::StrAppend(&known, known.empty() ? "" : ", ", index->name());
     if (known.size() > 64) break;
   }
@@ -213,7 +332,7 @@ absl::StatusOr<ServedIndex*> Registry::Find(const std::string& name) const {
 }
 
 absl::StatusOr<Snapshot> Registry::Get(const std::string& name) const {
-  HMANN_ASSIGN_OR_RETURN(ServedIndex* const served, Find(name));
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<ServedIndex> served, Find(name));
   return served->Get();
 }
 

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +16,9 @@
 #include "absl/status/statusor.h"
 #include "hmann/hmann.h"
 #include "server/core/file_guard.h"
+#include "server/core/index_metrics.h"
 #include "server/core/options.h"
+#include "server/core/probe.h"
 #include "server/core/work_meter.h"
 
 namespace hmann::server {
@@ -26,7 +30,12 @@ const char* Name(IndexState state);
 /// Progress of the checksum pass over data that is read in place.
 struct ScrubProgress {
   std::atomic<std::uint64_t> bytes{0}, passes{0};
+  std::uint64_t generation = 0;               ///< of the last pass; used by the scrubber
+  std::chrono::steady_clock::time_point due;  ///< of the next one; used by the scrubber
 };
+
+/// What tells whether the file at a path changed: inode, size, and time. All 0: no file.
+using FileStamp = std::array<std::int64_t, 4>;
 
 /// One served file: the open index, its guard, and its searchers. It lives as long as its
 /// name stands for it, and then until the last request that uses it has ended.
@@ -34,13 +43,20 @@ struct ScrubProgress {
 /// Thread safety: all methods may be called from any thread.
 class Generation {
  public:
-  /// Opens the index and warms it. Errors: those of FileGuard and Index::Open.
+  /// Opens the index and warms it. `progress`, if given, shows the loading. `before`, if
+  /// given, stays open meanwhile. Errors: those of FileGuard and Index::Open
+  /// (RESOURCE_EXHAUSTED if it does not fit in memory, too); with `before`,
+  /// FAILED_PRECONDITION for another dimension, type or metric.
   static absl::StatusOr<std::shared_ptr<Generation>> Open(const std::string& path,
                                                           const OpenOptions& options,
-                                                          bool warm = false);
+                                                          bool warm = false,
+                                                          Progress* progress = nullptr,
+                                                          const Index* before = nullptr);
 
-  /// A number that is never reused.
+  /// A number that is never reused. It grows from one generation of a name to the next.
   std::uint64_t number() const { return number_; }
+  const std::string& path() const { return path_; }
+  double load_seconds() const { return load_seconds_; }
   const Index& index() const { return *index_; }
   /// True while its name stands for it.
   bool current() const { return !retired_.load() && !withdrawn_.load(); }
@@ -55,8 +71,11 @@ class Generation {
 
  private:
   friend class ServedIndex;
-  explicit Generation(std::unique_ptr<FileGuard> guard);
+  Generation(std::string path, std::unique_ptr<FileGuard> guard);
 
+  /// Makes as many searchers as `before` has and lets each search once, so that the first
+  /// requests do not wait for memory.
+  void Prepare(Generation& before);
   /// Marks this as replaced by another generation; no searcher is kept from now on.
   void Retire();
   /// Lets no further search start; returns when the running ones have ended.
@@ -64,7 +83,10 @@ class Generation {
   void RefreshPlacements();
 
   const std::uint64_t number_;
-  std::shared_ptr<const Index> index_;  // set by Open only
+  const std::string path_;
+  double load_seconds_ = 0;  // this and the next are set by Open only
+  std::shared_ptr<const Index> index_;
+  FileStamp tuned_{};  // of the tuned table; used by Open, then by ReloadTuned
   const std::unique_ptr<FileGuard> guard_;
   std::atomic<bool> retired_{false}, withdrawn_{false};  // written under mutex_
   std::mutex mutex_;                                     // guards all below
@@ -74,46 +96,82 @@ class Generation {
   std::vector<Placement> placements_;
 };
 
-/// What tells whether the file at a path changed: inode, size, and time. All 0: no file.
-using FileStamp = std::array<std::int64_t, 4>;
-
 class ServedIndex;
 
 /// An index as one request sees it from beginning to end. It stays with one generation,
-/// even if the name stands for another meanwhile.
+/// even if the name stands for another, or for none, meanwhile.
 class Snapshot {
  public:
   Snapshot() = default;
-  /// Takes the generation that is served now. `served` must outlive this.
+  /// Takes the generation that is served now.
   Snapshot(ServedIndex* served);  // NOLINT(google-explicit-constructor)
 
   const Index& operator*() const { return generation_->index(); }
   const Index* operator->() const { return &generation_->index(); }
   ServedIndex& served() const { return *served_; }
   Generation& generation() const { return *generation_; }
+  /// `status` in the form that clients may read, without the folder of the file.
+  absl::Status ForClients(const absl::Status& status) const;
 
  private:
   friend class ServedIndex;
-  ServedIndex* served_ = nullptr;
+  std::shared_ptr<ServedIndex> served_;
   std::shared_ptr<Generation> generation_;  // null: none was loaded
 };
 
+/// A load that runs.
+struct Loading {
+  const std::string path;
+  const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  Progress progress{Progress::Show::kNever};
+};
+
+/// The outcome of a load: what is served now, and what was before, or null.
+struct Replaced {
+  Snapshot now;
+  std::shared_ptr<Generation> before;
+};
+
+/// What an operator sees of a name.
+struct ServedFacts {
+  std::string path;      ///< of what is served, or was last
+  absl::Status failure;  ///< why the state is FAILED
+  absl::Status refusal;  ///< of the last load that did not succeed
+  std::uint64_t swaps = 0, refusals = 0;
+  std::shared_ptr<const Loading> loading;  ///< null: no load runs
+  std::vector<Placement> placements;
+};
+
 /// A named index and its current generation. It goes from LOADING to SERVING or FAILED.
-/// It also goes from SERVING to FAILED when its file changes or proves damaged.
+/// It also goes from SERVING to FAILED when its file changes or proves damaged, and back
+/// when another file is loaded. Owned by shared_ptr.
 ///
 /// Thread safety: all methods may be called from any thread.
-class ServedIndex {
+class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
  public:
-  explicit ServedIndex(IndexSpec spec) : spec_(std::move(spec)) {}
+  explicit ServedIndex(IndexSpec spec)
+      : spec_(std::move(spec)), metrics_(spec_.name), path_(spec_.path) {}
 
   const std::string& name() const { return spec_.name; }
+  const IndexSpec& spec() const { return spec_; }
   IndexState state() const { return state_.load(std::memory_order_acquire); }
 
-  /// Opens and warms the index, then serves it, or sets the state to FAILED.
-  absl::Status Load(const OpenOptions& options, bool warm = false);
-  /// Makes the name stand for `next`. Requests that have started finish with the
-  /// generation they started with.
-  void Serve(std::shared_ptr<Generation> next);
+  /// Opens and warms the file at `path` while another is served, then makes the name
+  /// stand for it; requests that have started finish with the generation they
+  /// started with. On errors, what was served is
+  /// served on; if nothing was, the state is FAILED. Errors: those of Generation::Open;
+  /// ABORTED while another load of this name runs, and if the name is removed meanwhile.
+  /// `probe` is checked before the file is served.
+  absl::StatusOr<Replaced> Load(const std::string& path, const OpenOptions& options,
+                                bool warm = false, const Probe& probe = {});
+  absl::Status Load(const OpenOptions& options, bool warm = false) {
+    return Load(spec_.path, options, warm).status();
+  }
+  /// Makes the name stand for `next`; returns what it stood for.
+  std::shared_ptr<Generation> Serve(std::shared_ptr<Generation> next);
+  /// Lets no request start any more (NOT_FOUND) and no load succeed. Returns what was
+  /// served. To be called by Registry::Remove.
+  std::shared_ptr<Generation> Remove();
   /// Withdraws a serving index whose file has changed. Returns false if it has not
   /// changed or is not serving.
   bool WithdrawIfChanged();
@@ -127,52 +185,68 @@ class ServedIndex {
   absl::StatusOr<bool> ReloadTuned(bool requested);
   /// Checks again where the index is placed.
   void RefreshPlacements();
-  /// The placements found by the last check. A check takes tens of milliseconds.
-  std::vector<Placement> placements() const;
-  /// Sets the state to FAILED, after a load that was not tried or did not succeed.
+  /// Sets the state to FAILED, after a load that was not tried.
   void Fail(absl::Status why);
 
   /// The snapshot for a request. Errors: UNAVAILABLE while loading, FAILED_PRECONDITION
-  /// once failed, both with details.
+  /// once failed, NOT_FOUND once removed, all with details.
   absl::StatusOr<Snapshot> Get();
   /// The reason for the state FAILED.
-  absl::Status failure() const;
-  /// `status` in the form that clients may read, without the folder of the file.
-  absl::Status ForClients(const absl::Status& status) const;
+  absl::Status failure() const { return facts().failure; }
+  /// The placements are those of the last check. A check takes tens of milliseconds.
+  ServedFacts facts() const;
 
-  /// Estimates the time that its queries take.
+  /// Estimates the time that its queries take. One generation hands it to the next.
   WorkMeter& meter() { return meter_; }
   ScrubProgress& scrub() { return scrub_; }
+  IndexMetrics& metrics() const { return metrics_; }
 
  private:
   friend class Snapshot;
+  absl::StatusOr<std::shared_ptr<Loading>> BeginLoad(const std::string& path);
+  /// Serve, with the mutex held.
+  std::shared_ptr<Generation> Flip(std::shared_ptr<Generation> next);
+
   const IndexSpec spec_;
   std::atomic<IndexState> state_{IndexState::kLoading};
   std::atomic<std::shared_ptr<Generation>> current_;  // not null once the state was SERVING
   WorkMeter meter_;
   ScrubProgress scrub_;
-  FileStamp tuned_{};         // of the tuned table; used by Load, then by ReloadTuned
-  mutable std::mutex mutex_;  // guards failure_ and writes to state_, current_
-  absl::Status failure_;
+  mutable IndexMetrics metrics_;
+  mutable std::mutex mutex_;  // guards all below, and writes to state_ and current_
+  std::string path_;
+  absl::Status failure_, refusal_;
+  std::uint64_t swaps_ = 0, refusals_ = 0;
+  std::shared_ptr<Loading> loading_;
+  bool removed_ = false;
 };
 
-/// The indexes of a server. The names are fixed at startup; the states change.
-/// Thread-safe.
+/// The indexes of a server, by name. Thread-safe.
 class Registry {
  public:
+  using Indexes = std::vector<std::shared_ptr<ServedIndex>>;
+
   explicit Registry(const std::vector<IndexSpec>& specs);
 
-  const std::vector<std::unique_ptr<ServedIndex>>& indexes() const { return indexes_; }
+  /// All, in the order in which they were added.
+  Indexes indexes() const;
+  /// Adds a name, which is LOADING. Errors: INVALID_ARGUMENT for its form;
+  /// ALREADY_EXISTS.
+  absl::StatusOr<std::shared_ptr<ServedIndex>> Add(IndexSpec spec);
+  /// Removes this index, if it is there. Its requests that have started still end.
+  /// Returns what it served, or null.
+  std::shared_ptr<Generation> Remove(const ServedIndex& index);
   /// Errors: NOT_FOUND with a resource detail.
-  absl::StatusOr<ServedIndex*> Find(const std::string& name) const;
+  absl::StatusOr<std::shared_ptr<ServedIndex>> Find(const std::string& name) const;
   /// Null when this server has none of that name.
-  ServedIndex* Named(const std::string& name) const;
+  std::shared_ptr<ServedIndex> Named(const std::string& name) const;
   /// The current snapshot of a name. Errors: those of Find and ServedIndex::Get.
   absl::StatusOr<Snapshot> Get(const std::string& name) const;
 
  private:
-  std::vector<std::unique_ptr<ServedIndex>> indexes_;  // in the order of the command line
-  absl::flat_hash_map<std::string, ServedIndex*> by_name_;
+  mutable std::shared_mutex mutex_;
+  Indexes indexes_;  // guarded, as by_name_, by mutex_
+  absl::flat_hash_map<std::string, std::shared_ptr<ServedIndex>> by_name_;
 };
 
 }  // namespace hmann::server

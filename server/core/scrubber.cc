@@ -38,14 +38,14 @@ void Scrubber::Stop() {
 
 void Scrubber::Run() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
-  std::vector<std::pair<std::uint64_t, Clock::time_point>> passed(registry_.indexes().size());
   do {
-    for (std::size_t i = 0; i < passed.size(); ++i) {
-      auto& [generation, due] = passed[i];
-      const absl::StatusOr<Snapshot> index = registry_.indexes()[i]->Get();
+    for (const auto& served : registry_.indexes()) {
+      const absl::StatusOr<Snapshot> index = served->Get();
       if (!index.ok()) continue;
+      ScrubProgress& last = served->scrub();
       const std::uint64_t now = index->generation().number();
-      if (std::exchange(generation, now) != now || due <= Clock::now()) due = Pass(*index);
+      if (std::exchange(last.generation, now) != now || last.due <= Clock::now())
+        last.due = Pass(*index);
     }
   } while (WaitUntil(Clock::now() + kForTheNext));
 }
@@ -72,7 +72,11 @@ Scrubber::Clock::time_point Scrubber::Pass(const Snapshot& index) {
 
 /// Waits for the turn to read `bytes` more. Returns false if they need not be read.
 bool Scrubber::Pace(const Snapshot& index, std::uint64_t bytes) {
-  if (!WaitUntil(next_read_)) return false;
+  // A generation that is replaced is let go soon.
+  for (auto now = Clock::now(); now < next_read_; now = Clock::now()) {
+    if (!WaitUntil(std::min<Clock::time_point>(next_read_, now + kForTheNext))) return false;
+    if (!index.generation().current()) return false;
+  }
   const std::chrono::duration<double> takes(static_cast<double>(bytes) / bytes_per_second_);
   next_read_ = std::max(next_read_, Clock::now()) + std::chrono::ceil<Clock::duration>(takes);
   index.served().scrub().bytes += bytes;

@@ -262,6 +262,7 @@ bool SearchPool::TryRunHere(QueuedRequest* job) {
     if (here_ || !quick_.jobs.empty() || quick_.busy >= threads_) return false;
     here_ = true;
     ++quick_.busy;
+    job->started_ = QueuedRequest::Clock::now();
   }
   Run(work);
   Release(quick_, true, work, 0);
@@ -294,6 +295,7 @@ SearchPool::Work SearchPool::Take(Lane& lane) {
   if (lane.jobs.empty()) return {};
   QueuedRequest* job = lane.jobs.front();
   const std::size_t begin = job->next_;
+  if (begin == 0) job->started_ = QueuedRequest::Clock::now();
   const auto threads = static_cast<std::size_t>(threads_);
   const std::size_t share =
       std::clamp<std::size_t>((job->queries_ + threads - 1) / threads, 1, job->Together());

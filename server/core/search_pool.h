@@ -45,6 +45,8 @@ class QueuedRequest {
 
  protected:
   const Snapshot& index() const { return index_; }
+  /// When a thread took its first query. To be called once one has.
+  Clock::time_point started() const { return started_; }
   std::size_t queries() const { return queries_; }
   /// True if the job is small enough to run on the thread that read it from the socket,
   /// which must not wait.
@@ -79,7 +81,8 @@ class QueuedRequest {
   std::atomic<bool> cancelled_{false};
   /// The first query of the part that failed.
   std::atomic<std::uint64_t> failed_at_{FirstError::kNone};
-  std::size_t next_ = 0;             // guarded, with the next two, by the pool's mutex
+  std::size_t next_ = 0;  // guarded, with the next three, by the pool's mutex
+  Clock::time_point started_;
   std::chrono::nanoseconds one_{0};  // estimate per query, made at Submit
   Caller caller_;
   std::atomic<std::size_t> unfinished_;  // queries

@@ -67,8 +67,10 @@ PoolBounds Bounds(std::size_t queue, std::uint64_t bytes = 1000) {
 
 class SearchPoolTest : public testing::Test {
  protected:
-  SearchPoolTest() : index_({"sift", SampleIndex()}) { EXPECT_TRUE(index_.Load({}).ok()); }
-  ServedIndex index_;
+  SearchPoolTest() { EXPECT_TRUE(index_.Load({}).ok()); }
+  const std::shared_ptr<ServedIndex> held_ =
+      std::make_shared<ServedIndex>(IndexSpec{"sift", SampleIndex()});
+  ServedIndex& index_ = *held_;
 };
 
 TEST_F(SearchPoolTest, EveryQueryIsAnsweredOnce) {

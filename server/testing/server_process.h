@@ -20,6 +20,7 @@ class ServerProcess {
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   std::string address() const;
+  pid_t pid() const { return pid_; }
   /// The processor time that it has used, in microseconds.
   double CpuMicroseconds() const;
 

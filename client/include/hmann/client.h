@@ -68,6 +68,8 @@ struct Answer {
   /// The budget ended the query: best result so far, possibly fewer than k.
   bool cut_short = false;
   std::optional<std::uint64_t> matches = {};  ///< of a filter: how many vectors it selects
+  /// The file that answered: a number that grows from one file of the index to the next.
+  std::uint64_t generation = 0;
 };
 
 /// The outcome of query `id` of a stream: the same answer or error that a call of its own
@@ -87,6 +89,7 @@ struct BatchAnswer {
   std::optional<Prediction> predicted = {};
   std::uint32_t cut_short = 0;                ///< number of queries that the budget ended
   std::optional<std::uint64_t> matches = {};  ///< of a filter: how many vectors it selects
+  std::uint64_t generation = 0;               ///< the file that answered all of them
 };
 
 /// Limits of one request.
@@ -101,6 +104,7 @@ struct IndexDescription : IndexInfo {
   std::string simd;                   ///< SIMD level of the distance kernels on the server
   std::uint32_t threads = 0;          ///< searches that the server runs concurrently
   Limits limits;
+  std::uint64_t generation = 0;
 };
 
 struct IndexSummary {
@@ -111,6 +115,45 @@ struct IndexSummary {
   std::uint32_t dim = 0;
   std::optional<DType> dtype;  ///< if the index serves and this client knows the type
   std::optional<Metric> metric;
+  std::uint64_t generation = 0;  ///< if the index serves
+};
+
+/// Where Client::Load places an index; what is absent is as the server was started with.
+struct LoadOptions {
+  std::string fast = {}, slow = {}, cache = {};  ///< as in OpenOptions
+  std::uint64_t cache_bytes = 0;
+  std::optional<std::uint32_t> sq_bits = {};
+};
+
+/// Queries with known neighbors, which a file has to find before it is served. Paths are
+/// those of the server. No queries: no probe.
+struct Probe {
+  std::string queries = {}, groundtruth = {};
+  std::uint32_t k = 10;
+  double recall = 0;                ///< the least mean recall@k by default parameters
+  std::chrono::nanoseconds p99{0};  ///< the most for 99 of 100 queries; 0: any
+};
+
+/// A file that is served now.
+struct Loaded {
+  std::uint64_t generation = 0, content_hash = 0;
+  double seconds = 0;  ///< what loading it took
+};
+
+/// A load that runs. Of its phase, `done` of `total` (0: unknown) are done.
+struct LoadProgress {
+  std::string path, phase, unit;
+  double seconds = 0;  ///< since it began
+  std::uint64_t done = 0, total = 0;
+};
+
+struct IndexStatus : IndexSummary {
+  std::string path;  ///< on the server
+  std::uint64_t content_hash = 0;
+  double load_seconds = 0;
+  std::uint64_t swaps = 0, refused_loads = 0;
+  std::string refusal;  ///< why the last load was refused; empty: it was not
+  std::optional<LoadProgress> loading;
 };
 
 /// Cancels a call from another thread: the call ends CANCELLED, and the server stops the
@@ -226,6 +269,31 @@ class Client {
   absl::StatusOr<IndexDescription> Describe(const std::string& index, const CallOptions& call = {},
                                             bool where = false);
   absl::StatusOr<std::vector<IndexSummary>> List(const CallOptions& call = {});
+
+  // For operators, with a token of role admin. Errors: UNAUTHENTICATED,
+  // PERMISSION_DENIED, NOT_FOUND; of loads, also those of Index::Open, named by file, and
+  // ABORTED while another load of the name runs. The end of a call's deadline does not
+  // end the load.
+
+  /// Adds a name for the file at `path` on the server. Returns when it is served; on
+  /// errors, the name is not there. ALREADY_EXISTS: it was before.
+  absl::StatusOr<Loaded> Load(const std::string& index, const std::string& path,
+                              const LoadOptions& options = {}, const CallOptions& call = {},
+                              const Probe& probe = {});
+  /// Loads the file at `path` on the server (empty: the one that lies now under the path
+  /// that is served), then serves it instead of the file before. On errors, the file
+  /// before is served on. FAILED_PRECONDITION: another dimension, type or metric, or
+  /// less than `probe` expects.
+  absl::StatusOr<Loaded> Swap(const std::string& index, const std::string& path = {},
+                              const CallOptions& call = {}, const Probe& probe = {});
+  /// Removes a name. Calls that have started end.
+  absl::Status Unload(const std::string& index, const CallOptions& call = {});
+  /// The files that are served or being loaded, of one index or, if empty, of all.
+  absl::StatusOr<std::vector<IndexStatus>> Status(const std::string& index = {},
+                                                  const CallOptions& call = {});
+  /// Lets the server report NOT_SERVING and close its port, for good; calls on
+  /// connections that are open are still answered.
+  absl::Status Drain(const CallOptions& call = {});
 
   /// Blocks until `index` serves, and also waits for a server that is not up yet. Errors:
   /// NOT_FOUND and FAILED_PRECONDITION (it could not be loaded) at once;

@@ -24,7 +24,8 @@ class Answer(_Pair):
         details: None; for a search with ``details=True``, what ran: ``params``,
             ``counters`` (work, summed over the queries), ``cut_short`` (queries that a
             budget ended), ``predicted`` (the expected result of params that the caller left
-            open), and with a filter ``matches`` (how many vectors it selects).
+            open), with a filter ``matches`` (how many vectors it selects), and by a server
+            ``generation``, the number of the file that answered.
         metric: of the distances, by which ``recall`` knows what is equal but for rounding;
             None if a file has not told it.
     """

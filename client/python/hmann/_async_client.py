@@ -8,6 +8,7 @@ from typing import (
     Any,
     AsyncIterable,
     AsyncIterator,
+    Callable,
     Dict,
     Iterable,
     List,
@@ -83,30 +84,30 @@ class AsyncIndex(RemoteIndexFace):
         **params: Any,
     ) -> Answer:
         """Like ``RemoteIndex.search``; up to four requests of a search run concurrently."""
-        calls = _wire.SearchCalls(self._described, queries, k, details, params)
-        await self._make("Search" if calls.single else "SearchBatch", calls, timeout)
-        return calls.answer()
+        return await self._make(
+            lambda: _wire.SearchCalls(self._described, queries, k, details, params), timeout
+        )
 
     async def get(self, labels: ArrayLike, *, timeout: Optional[float] = None) -> NDArray[Any]:
         """Like ``RemoteIndex.get``; up to four requests run concurrently."""
-        calls = _get.GetCalls(self._described, labels)
-        await self._make("Get", calls, timeout)
-        return calls.answer()
+        return await self._make(lambda: _get.GetCalls(self._described, labels), timeout)
 
-    async def _make(
-        self,
-        method: str,
-        calls: Union[_wire.SearchCalls, _get.GetCalls],
-        timeout: Optional[float],
-    ) -> None:
+    async def _make(self, new_calls: Callable[[], Any], timeout: Optional[float]) -> Any:
         seconds = self._client._connection.timeout if timeout is None else timeout
         end = time.monotonic() + seconds
+        while True:
+            calls = new_calls()
+            await self._take(calls, end)
+            if len(calls.generations) <= 1:
+                return calls.answer()
+
+    async def _take(self, calls: Any, end: float) -> None:
         requests = calls.requests()
 
         async def take_turns() -> None:
             for begin, request in requests:
                 left = end - time.monotonic()
-                calls.take(begin, await self._client._call(method, request, left))
+                calls.take(begin, await self._client._call(calls.method, request, left))
 
         tasks = [asyncio.ensure_future(take_turns()) for _ in range(_CALLS_AT_ONCE)]
         try:

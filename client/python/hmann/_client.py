@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import grpc
 import numpy as np
@@ -344,14 +344,21 @@ class RemoteIndex(RemoteIndexFace):
             UnavailableError: there is no server, or it is shutting down.
             DeadlineExceededError: the timeout passed.
         """
-        calls = _wire.SearchCalls(self._described, queries, k, details, params)
-        method = "Search" if calls.single else "SearchBatch"
+        return self._make(
+            lambda: _wire.SearchCalls(self._described, queries, k, details, params), timeout
+        )
+
+    def _make(self, new_calls: Callable[[], Any], timeout: Optional[float]) -> Any:
+        """Makes calls, anew if the server swaps the file of the index between two of them."""
         seconds = self._client._connection.timeout if timeout is None else timeout
         end = time.monotonic() + seconds
-        for begin, request in calls.requests():
-            response = self._client._call(method, request, end - time.monotonic())
-            calls.take(begin, response)
-        return calls.answer()
+        while True:
+            calls = new_calls()
+            for begin, request in calls.requests():
+                left = end - time.monotonic()
+                calls.take(begin, self._client._call(calls.method, request, left))
+            if len(calls.generations) <= 1:
+                return calls.answer()
 
     def get(self, labels: ArrayLike, *, timeout: Optional[float] = None) -> NDArray[Any]:
         """Returns the vectors with these labels, like ``hmann.Index.get``.
@@ -367,12 +374,7 @@ class RemoteIndex(RemoteIndexFace):
             ResourceExhaustedError, UnavailableError, DeadlineExceededError: as for
                 ``search``.
         """
-        calls = _get.GetCalls(self._described, labels)
-        seconds = self._client._connection.timeout if timeout is None else timeout
-        end = time.monotonic() + seconds
-        for begin, request in calls.requests():
-            calls.take(begin, self._client._call("Get", request, end - time.monotonic()))
-        return calls.answer()
+        return self._make(lambda: _get.GetCalls(self._described, labels), timeout)
 
     def search_stream(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Tuple
+from typing import Any, Iterator, Set, Tuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,12 @@ from hmann.v1 import search_pb2 as pb
 class GetCalls:
     """Splits the retrieval of vectors into calls within the server's limits."""
 
+    method = "Get"
+
     def __init__(self, described: Any, labels: ArrayLike) -> None:
         info, limits = described.info, described.limits
         self._index = described.index
+        self.generations: Set[int] = set()  # the files that answered
         self._labels, self._single = _to_labels(labels)
         self._vectors = np.empty((len(self._labels), info.dim), _wire.dtype_of(described))
         row_bytes = max(1, self._vectors.itemsize * info.dim)
@@ -30,6 +33,7 @@ class GetCalls:
 
     def take(self, begin: int, response: Any) -> None:
         """Stores the response to the request that starts at label ``begin``."""
+        self.generations.add(response.generation)
         rows = np.frombuffer(response.vectors.raw, self._vectors.dtype)
         rows = rows.reshape(-1, self._vectors.shape[1])
         self._vectors[begin : begin + len(rows)] = rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,9 +167,11 @@ class _Gathered:
         self._distances = np.full((queries, k), np.inf, np.float32)
         self._with_details = details
         self._details: Dict[str, Any] = {"counters": {}, "cut_short": 0, "predicted": None}
+        self.generations: Set[int] = set()  # the files that answered
 
     def take(self, begin: int, counts: Iterable[int], response: Any) -> None:
         """Stores the response from query ``begin`` on, with ``counts`` neighbors each."""
+        self.generations.add(response.generation)
         ids = np.fromiter(response.ids, np.uint64, len(response.ids)).view(np.int64)
         if (ids < 0).any():
             label = max(response.ids)
@@ -186,6 +188,7 @@ class _Gathered:
     def _tell(self, response: Any) -> None:
         details = self._details
         details["params"] = _params(response.params)
+        details["generation"] = response.generation
         details["cut_short"] += int(response.cut_short)
         if response.HasField("matches"):
             details["matches"] = response.matches
@@ -222,6 +225,7 @@ class SearchCalls:
         self._index = described.index
         self._options = to_options(k, details, params)
         self._rows, self.single = _to_rows(queries, described.info)
+        self.method = "Search" if self.single else "SearchBatch"
         wanted = self._options.k
         most = min(wanted, described.info.n)  # the server rejects more
         self._gathered = _Gathered(len(self._rows), most, details, metric_of(described))
@@ -252,6 +256,11 @@ class SearchCalls:
         """Stores the response to the request that starts at query ``begin``."""
         counts = [len(response.ids)] if self.single else response.counts
         self._gathered.take(begin, counts, response)
+
+    @property
+    def generations(self) -> Set[int]:
+        """The files that answered so far."""
+        return self._gathered.generations
 
     def answer(self) -> Answer:
         """The answer of all responses."""

@@ -45,6 +45,22 @@ class ClientTest(OpenedCase):
             with self.assertRaises(error):
                 self.index.search(self.queries, 3, filter="a in $some", filter_arguments=wrong)
 
+    def test_an_answer_in_parts_begins_anew_when_the_file_is_swapped(self):
+        generations = iter([1, 1, 2, 2, 2, 2] + [2] * 20)
+        call = self.client._call
+
+        def swapped(*arguments):
+            response = call(*arguments)
+            response.generation = next(generations)
+            return response
+
+        expected = self.index.search(self.queries[:48], 6)  # in three requests
+        self.client._call = swapped
+        found = self.index.search(self.queries[:48], 6, details=True)
+        self.assert_same(found, expected)
+        self.assertEqual(found.details["generation"], 2)
+        self.assertEqual(len(list(generations)), 20, "six requests were made")
+
     def test_answers_are_those_of_the_index(self):
         for params in ({}, {"ef_l1": 20, "ef_l0": 30}, {"mode": "graph", "epsilon": 0.2},
                       {"mode": "upper"}, {"nprobe": 16, "mode": "quantized"}):  # fmt: skip

@@ -1,0 +1,81 @@
+#include "server/core/loader.h"
+
+#include <linux/ioprio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "index/base/status_macros.h"
+#include "index/base/thread_pool.h"
+#include "server/core/errors.h"
+
+namespace hmann::server {
+namespace {
+
+/// Puts this thread, and those that it will start, behind the others of this process. The
+/// disk still serves it when others never pause, unlike in the idle class.
+void StepBehind() {
+  constexpr int kNice = 10, kLeastOfBestEffort = 7;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+  syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
+          IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, kLeastOfBestEffort));
+}
+
+}  // namespace
+
+/// Runs `work` on a thread of its own.
+absl::Status Loader::Run(bool low, std::function<void()> work) {
+  HMANN_RETURN_IF_ERROR(CheckThreads(1));
+  const std::lock_guard lock(mutex_);
+  if (stop_) return ServerStopping();
+  std::thread([this, low, work = std::move(work)]() mutable {
+    if (low) StepBehind();
+    work();
+    work = nullptr;
+    const std::lock_guard lock(mutex_);
+    --running_;
+    ended_.notify_all();
+  }).detach();
+  ++running_;
+  return absl::OkStatus();
+}
+
+void Loader::Load(const std::shared_ptr<ServedIndex>& index, const std::string& path,
+                  const Probe& probe, const Done& done) {
+  const OpenOptions open = index->spec().open.value_or(open_);
+  // Helper threads take part in searches, and would stay behind, too.
+  const bool low = open.helper_threads == 0;
+  const absl::Status begun = Run(low, [this, index, path, open, probe, done] {
+    absl::StatusOr<Replaced> loaded = index->Load(path, open, warm_, probe);
+    if (!loaded.ok()) return done(loaded.status());
+    done(std::exchange(loaded->now, {}));
+    WaitAndClose(std::move(loaded->before));
+  });
+  if (begun.ok()) return;
+  if (index->state() == IndexState::kLoading) index->Fail(begun);
+  done(begun);
+}
+
+void Loader::Close(std::shared_ptr<Generation> old) {
+  if (old == nullptr) return;
+  // If no thread can start, the last request closes it.
+  Run(true, [this, old = std::move(old)]() mutable { WaitAndClose(std::move(old)); }).IgnoreError();
+}
+
+/// Releasing the memory of a large index takes time that no request should wait for.
+void Loader::WaitAndClose(std::shared_ptr<Generation> old) const {
+  constexpr std::chrono::milliseconds kOften(5);
+  while (old != nullptr && old.use_count() > 1 && !stop_) std::this_thread::sleep_for(kOften);
+}
+
+void Loader::Stop() {
+  std::unique_lock lock(mutex_);
+  stop_ = true;
+  ended_.wait(lock, [this] { return running_ == 0; });
+}
+
+}  // namespace hmann::server

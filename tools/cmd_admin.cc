@@ -1,0 +1,161 @@
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "hmann/client.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "tools/commands.h"
+#include "tools/connect_flags.h"
+#include "tools/flags.h"
+#include "tools/print.h"
+
+namespace hmann::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct AdminFlags {
+  std::string server, index, path;
+  client::ConnectOptions connect;
+  client::LoadOptions load;
+  client::Probe probe;
+  client::CallOptions call{.deadline = std::chrono::hours(1)};
+  bool json = false;
+};
+
+/// Prints "key value, key value".
+void PrintLine(const Json& object) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : object.items()) {
+    words.push_back(
+        absl::StrCat(key, " ", value.is_string() ? value.get<std::string>() : JsonText(value)));
+  }
+  std::cout << absl::StrJoin(words, ", ") << '\n';
+}
+
+std::string HashText(std::uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
+
+absl::Status ShowLoaded(const AdminFlags& flags, const absl::StatusOr<client::Loaded>& loaded) {
+  HMANN_RETURN_IF_ERROR(loaded.status());
+  const Json json = {{"index", flags.index},
+                     {"generation", loaded->generation},
+                     {"content_hash", HashText(loaded->content_hash)},
+                     {"seconds", loaded->seconds}};
+  if (flags.json) return PrintJson(json);
+  PrintLine(json);
+  return absl::OkStatus();
+}
+
+Json ToJson(const client::IndexStatus& status) {
+  constexpr const char* kStates[] = {"unknown", "loading", "serving", "failed"};
+  Json json = {{"index", status.name},
+               {"state", kStates[static_cast<std::size_t>(status.state)]},
+               {"path", status.path},
+               {"swaps", status.swaps},
+               {"refused_loads", status.refused_loads}};
+  if (status.generation > 0) {
+    json["generation"] = status.generation;
+    json["content_hash"] = HashText(status.content_hash);
+    json["n"] = status.n;
+    json["dim"] = status.dim;
+    json["load_seconds"] = status.load_seconds;
+  }
+  if (!status.reason.empty()) json["reason"] = status.reason;
+  if (!status.refusal.empty()) json["refusal"] = status.refusal;
+  if (const auto& loading = status.loading; loading.has_value()) {
+    json["loading"] = {{"path", loading->path},   {"seconds", loading->seconds},
+                       {"phase", loading->phase}, {"done", loading->done},
+                       {"total", loading->total}, {"unit", loading->unit}};
+  }
+  return json;
+}
+
+absl::Status ShowStatus(const AdminFlags& flags, client::Client& server) {
+  HMANN_ASSIGN_OR_RETURN(const std::vector<client::IndexStatus> all,
+                         server.Status(flags.index, flags.call));
+  Json list = Json::array();
+  for (const client::IndexStatus& one : all) list.push_back(ToJson(one));
+  if (flags.json) return PrintJson({{"indexes", list}});
+  for (const Json& one : list) PrintLine(one);
+  return absl::OkStatus();
+}
+
+/// Declares what loads have in common: INDEX and the options of a probe.
+void AddLoadFlags(CLI::App& app, AdminFlags* flags) {
+  app.add_option("INDEX", flags->index, "name of the index on the server")->required();
+  CLI::Option* const queries =
+      app.add_option("--probe", flags->probe.queries,
+                     "vector file on the server: search for these before the flip");
+  CLI::Option* const truth = app.add_option("--groundtruth", flags->probe.groundtruth,
+                                            "their exact neighbors: file on the server");
+  queries->needs(truth);
+  truth->needs(queries);
+  app.add_option("--k", flags->probe.k, "neighbors of a query")->needs(queries);
+  app.add_option("--recall", flags->probe.recall, "refuse the file below this recall")
+      ->needs(queries)
+      ->check(CLI::Range(0.0, 1.0));
+  AddParsed(app, "--p99", ParseDuration, &flags->probe.p99,
+            "refuse the file if one of 100 queries takes longer")
+      ->needs(queries);
+}
+
+}  // namespace
+
+CommandAction SetupAdmin(CLI::App& app) {
+  using Run = std::function<absl::Status(const AdminFlags&, client::Client&)>;
+  auto flags = std::make_shared<AdminFlags>();
+  auto chosen = std::make_shared<Run>();
+  app.require_subcommand(1);
+  const auto add = [&](const char* name, const char* summary, const Run& run) {
+    CLI::App* const sub = app.add_subcommand(name, summary);
+    sub->add_option("SERVER", flags->server, "HOST:PORT of a running `hmann serve`")->required();
+    AddConnectFlags(*sub, &flags->connect);
+    AddParsed(*sub, "--deadline", ParseDuration, &flags->call.deadline,
+              "how long to wait; a load goes on (default 3600s)");
+    sub->add_flag("--json", flags->json, "print one JSON object on stdout");
+    sub->callback([chosen, run] { *chosen = run; });
+    return sub;
+  };
+  const auto add_index = [&](CLI::App* sub) {
+    return sub->add_option("INDEX", flags->index, "name of the index on the server");
+  };
+  CLI::App* sub =
+      add("load", "serve FILE under the new name INDEX", [](const AdminFlags& f, auto& server) {
+        return ShowLoaded(f, server.Load(f.index, f.path, f.load, f.call, f.probe));
+      });
+  AddLoadFlags(*sub, flags.get());
+  sub->add_option("FILE", flags->path, "index file on the server")->required();
+  sub->add_option("--fast", flags->load.fast, "as of `hmann serve` (default: what it was given)");
+  sub->add_option("--slow", flags->load.slow, "as of `hmann serve` (default: what it was given)");
+  sub->add_option("--cache", flags->load.cache, "as of `hmann serve` (default: what it was given)");
+  AddParsed(*sub, "--cache-size", ParseSize, &flags->load.cache_bytes, "size of that cache");
+  sub->add_option("--sq", flags->load.sq_bits, "as of `hmann serve` (default: what it was given)")
+      ->check(CLI::IsMember({0, 4, 8}));
+  sub = add("swap", "serve FILE instead of the file that is served as INDEX",
+            [](const AdminFlags& f, auto& server) {
+              return ShowLoaded(f, server.Swap(f.index, f.path, f.call, f.probe));
+            });
+  AddLoadFlags(*sub, flags.get());
+  sub->add_option("FILE", flags->path,
+                  "index file on the server (default: what lies now under the path served)");
+  sub = add("unload", "serve INDEX no more",
+            [](const AdminFlags& f, auto& server) { return server.Unload(f.index, f.call); });
+  add_index(sub)->required();
+  add_index(add("status", "show what is served and what is being loaded", ShowStatus));
+  add("drain", "report NOT_SERVING and close the port; open connections are still answered",
+      [](const AdminFlags& f, auto& server) { return server.Drain(f.call); });
+  return [flags, chosen]() -> absl::Status {
+    HMANN_ASSIGN_OR_RETURN(client::Client server,
+                           client::Client::Connect(flags->server, flags->connect));
+    return (*chosen)(*flags, server);
+  };
+}
+
+}  // namespace hmann::tools
