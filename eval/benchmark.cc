@@ -91,8 +91,10 @@ absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& pr
   HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(job.queries, job.query_rows));
   HMANN_RETURN_IF_ERROR(queries.CheckShape(shape.dim, shape.dtype, "the base"));
   job.query_count = queries.n();
+  HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> matches,
+                         FindMatches(&benchmark, shape.n, progress));
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth,
-                         FindTruth(benchmark, base, queries, progress, say));
+                         FindTruth(benchmark, base, queries, matches, progress, say));
   HMANN_RETURN_IF_ERROR(CheckTruthCovers(truth, queries.n(), job.k));
   if (benchmark.gathers.is_null()) {
     HMANN_ASSIGN_OR_RETURN(benchmark.gathers, MeasureGathers());

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "eval/figures.h"
 #include "eval/system.h"
+#include "hmann/hmann.h"
 #include "hmann/progress.h"
 
 namespace hmann::eval {
@@ -33,6 +34,9 @@ struct Benchmark {
   std::string groundtruth;         ///< "": computed once and kept in the folder
   std::optional<DataShape> shape;  ///< of finished indexes; a base must have the same
   bool synthetic = false;          ///< the vectors are synthetic
+  /// Only rows whose attributes satisfy the filter may be answers. "": all.
+  std::string filter;
+  MakeAttributesOptions attrs;  ///< of the rows of `base`, for the filter
   std::vector<SystemSpec> systems;
   int rounds = 3;
   std::vector<double> targets = {0.9, 0.95, 0.99};

@@ -1,7 +1,9 @@
 /// The ground truth of a benchmark.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "datasets/ground_truth.h"
@@ -16,11 +18,19 @@ namespace hmann::eval {
 /// nor ground truth.
 absl::StatusOr<std::optional<VectorFile>> OpenBase(const Benchmark& options, DataShape* shape);
 
-/// The exact neighbors of the queries: given, or computed once. Computed ones are kept
-/// next to the built indexes under a name that changes when a file does.
+/// The rows, of n, that satisfy the benchmark's filter; {} without a filter. Tells the
+/// systems: writes job.mask, and gives hmann's the filter and, unless their index is
+/// finished, the attributes. Errors: as AttributesOfRows, and of the filter.
+absl::StatusOr<std::vector<std::uint64_t>> FindMatches(Benchmark* benchmark, std::uint64_t n,
+                                                       Progress& progress);
+
+/// The exact neighbors of the queries, among `matches` if there is a filter: given, or
+/// computed once. Computed ones are kept next to the built indexes under a name that
+/// changes when a file does.
 absl::StatusOr<GroundTruth> FindTruth(const Benchmark& options,
                                       const std::optional<VectorFile>& base,
-                                      const VectorFile& queries, Progress& progress,
+                                      const VectorFile& queries,
+                                      const std::vector<std::uint64_t>& matches, Progress& progress,
                                       const Say& say);
 
 }  // namespace hmann::eval

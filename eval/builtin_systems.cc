@@ -33,6 +33,7 @@ const std::vector<Own>& AllOwn() {
                            {"hnswlib-u8", "hnswlib_adapter", {{"distance", "u8"}}},
                            {"faiss", "faiss_adapter", {{"index", "hnsw"}}},
                            {"faiss-sq8", "faiss_adapter", {{"index", "hnsw-sq8"}}},
+                           {"faiss-ivf", "faiss_adapter", {{"index", "ivf"}}},
                            {"faiss-ivfpq", "faiss_adapter", {{"index", "ivfpq"}}},
                            {"hnsw-tiers", "tiers_adapter", Json::object()}};
   return *all;

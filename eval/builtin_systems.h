@@ -17,7 +17,8 @@ namespace hmann::eval {
 /// - "hnswlib" (float) and "hnswlib-u8" (its integer distance; u8 under L2 only);
 /// - "faiss": HNSW over floats;
 /// - "faiss-sq8": HNSW over 8 bits a dimension, the best reranked;
-/// - "faiss-ivfpq": inverted lists of product codes in fast-scan order, likewise;
+/// - "faiss-ivf": inverted lists of vectors, of bytes if they are u8;
+/// - "faiss-ivfpq": inverted lists of product codes in fast-scan order, reranked;
 /// - "hnsw-tiers", for `hmann eval tiers`: HNSW over two memories, in hnswlib's order.
 ///
 /// Their programs are searched for in $HMANN_ADAPTER_DIR, then next to this program (as

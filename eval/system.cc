@@ -75,6 +75,7 @@ std::vector<std::string> Arguments(const SystemSpec& spec, const BenchmarkData& 
   add("--ef-construction", absl::StrCat(job.ef_construction));
   add("--threads", absl::StrCat(job.threads));
   add("--k", absl::StrCat(job.k));
+  if (!job.mask.empty()) add("--mask", job.mask);
   if (!spec.build.empty()) add("--settings", JsonText(spec.build));
   if (!job.work.empty()) add("--work", job.work);
   return arguments;

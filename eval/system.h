@@ -26,6 +26,7 @@ struct BenchmarkData {
   std::uint32_t m = 16, ef_construction = 100, k = 10;
   int threads = 1;
   std::uint64_t query_count = 0;               ///< answered queries, the shape of the answers
+  std::string mask;                            ///< of the rows that match; "": all
   std::string work;                            ///< folder of built indexes
   std::string folder;                          ///< folder of logs and answers
   std::chrono::milliseconds build_timeout{0};  ///< 0: waits forever

@@ -112,6 +112,7 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchParams& options) const
                          table->Choose(impl_->placement(), options.k, TargetOf(options)));
   // The table comes from a file; parameters given next to the target take precedence.
   SearchParams chosen = ParamsOf(resolved.tuned->params);
+  chosen.max_distance = options.max_distance;
   for (const ParamInfo& param : ParamTable()) {
     if (const std::optional<double> requested = param.requested(options); requested.has_value())
       param.ask(chosen, *requested);

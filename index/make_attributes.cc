@@ -1,5 +1,6 @@
 #include "index/make_attributes.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -66,6 +67,21 @@ absl::Status CheckAttributesOf(const BuildOptions& build, const MakeAttributesOp
         return absl::OkStatus();
       },
       options, progress);
+}
+
+absl::StatusOr<std::shared_ptr<const Attributes>> AttributesOfRows(
+    const MakeAttributesOptions& options, std::uint64_t n, const std::string& path,
+    Progress& progress) {
+  const std::string file = Attributes::PathOf(path);
+  const auto add_ids = [n](LabelIds* ids) {
+    for (std::uint32_t row = 0; row < n; ++row) ids->Add(row, row);
+    return absl::OkStatus();
+  };
+  HMANN_RETURN_IF_ERROR(MakeAttributesOf({.out = file, .n = n}, false, add_ids, options, progress));
+  auto attributes = Attributes::Open(file, n, 0);
+  std::error_code error;
+  std::filesystem::remove(file, error);  // it stays mapped
+  return attributes;
 }
 
 }  // namespace hmann

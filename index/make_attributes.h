@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "hmann/build_options.h"
 #include "hmann/hmann.h"
 #include "index/attributes/attrs_writer.h"
@@ -21,5 +25,11 @@ absl::Status MakeAttributesOf(AttrsTarget target, bool own_labels,
 /// MakeAttributes; those of opening the inputs.
 absl::Status CheckAttributesOf(const BuildOptions& build, const MakeAttributesOptions& options,
                                Progress& progress);
+
+/// Makes attributes of the n rows of a file of vectors, whose labels are row numbers, in
+/// a file next to `path` that is removed at once. Errors: as MakeAttributes.
+absl::StatusOr<std::shared_ptr<const Attributes>> AttributesOfRows(
+    const MakeAttributesOptions& options, std::uint64_t n, const std::string& path,
+    Progress& progress);
 
 }  // namespace hmann

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -173,6 +174,14 @@ TEST_F(MatchesTest, WhatIsFarFromTheQueryIsFoundByAScan) {
     for (const auto& [label, distance] : found[query]) EXPECT_TRUE(far(label));
   }
   EXPECT_EQ(found[0], Exact(0, 10, far));
+
+  // Errors of codes are large beside the differences of these distances.
+  const auto device = *Index::Open(*folder_ / "sample.hmann", {.slow = "nvme"});
+  const Found exact = Exact(0, 10, far);
+  const Found read = Search(device, {.k = 10, .matches = &matches})[0];
+  EXPECT_GE(std::count_if(read.begin(), read.end(),
+                          [&](const auto& one) { return one.second <= exact.back().second; }),
+            9);
 }
 
 /// A search whose parameters are named gives way, too, unless its mode is.
@@ -256,6 +265,51 @@ TEST_F(MatchesTest, IdsAreAsGoodAsBits) {
        {SearchMode::kGraph, SearchMode::kMultiStart, SearchMode::kQuantized, SearchMode::kScan})
     EXPECT_EQ(Search(index_, {.k = 2, .mode = mode, .matches = &ids}),
               Search(index_, {.k = 2, .mode = mode, .matches = &bits}));
+}
+
+/// All within a distance, at most k: in every mode and on a device, with a filter or
+/// without, for less work than k of them would take.
+TEST_F(MatchesTest, ADistanceBoundsTheAnswersAndTheWork) {
+  const auto all = [](std::uint64_t) { return true; };
+  const Matches half = MustMatch(*index_, Every(2));
+  const auto device = *Index::Open(*folder_ / "sample.hmann", {.slow = "nvme"});
+  const auto check = [&](const std::shared_ptr<const Index>& index, const SearchParams& options,
+                         const auto& accepts) {
+    SCOPED_TRACE(absl::StrCat("mode ", static_cast<int>(options.mode.value_or(SearchMode::kGraph)),
+                              " within ", *options.max_distance));
+    const auto found = Search(index, options);
+    std::size_t hits = 0, wanted = 0;
+    for (std::uint64_t query = 0; query < found.size(); ++query) {
+      Found exact = Exact(query, options.k, accepts);
+      std::erase_if(exact, [&](const auto& one) { return one.second > *options.max_distance; });
+      std::set<std::uint64_t> labels;
+      for (const auto& [label, distance] : found[query]) {
+        EXPECT_TRUE(accepts(label) && distance <= *options.max_distance) << label;
+        hits += labels.insert(label).second ? 1 : 0;
+      }
+      EXPECT_LE(found[query].size(), exact.size());
+      wanted += exact.size();
+    }
+    EXPECT_GT(wanted, 0u);
+    EXPECT_GE(static_cast<double>(hits), 0.97 * static_cast<double>(wanted));
+  };
+  for (const float most : {30'000.0f, 60'000.0f, 100'000.0f}) {
+    for (const SearchMode mode :
+         {SearchMode::kGraph, SearchMode::kMultiStart, SearchMode::kQuantized, SearchMode::kScan}) {
+      check(index_, {.k = 200, .mode = mode, .max_distance = most}, all);
+      check(index_, {.k = 200, .mode = mode, .matches = &half, .max_distance = most}, Every(2));
+    }
+    check(device, {.k = 200, .max_distance = most}, all);
+    check(device, {.k = 200, .matches = &half, .max_distance = most}, Every(2));
+  }
+  Counters bounded, unbounded;
+  Search(index_, {.k = 200, .mode = SearchMode::kGraph, .max_distance = 60'000}, 1, &bounded);
+  Search(index_, {.k = 200, .mode = SearchMode::kGraph}, 1, &unbounded);
+  EXPECT_LT(2 * bounded.expanded_l0, unbounded.expanded_l0);
+  for (const Found& found : Search(index_, {.k = 10, .max_distance = -1}))
+    EXPECT_TRUE(found.empty());
+  EXPECT_EQ(index_->Resolve({.max_distance = std::nanf("")}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(MatchesTest, AnswersAreTheSameOnEachTierAndBesideEachOther) {

@@ -96,6 +96,7 @@ absl::StatusOr<SearchParams> ParamsFromWire(const v1::SearchParams& wire) {
     if (us > kMostUs) return InvalidArgument(field, ": expected at most ", kMostUs, ", found ", us);
     return std::chrono::microseconds(us);
   };
+  if (wire.has_max_distance()) options.max_distance = wire.max_distance();
   if (wire.has_recall()) options.recall = wire.recall();
   if (wire.has_latency_us()) {
     const auto latency = time("latency_us", wire.latency_us());
@@ -116,6 +117,7 @@ void ToWire(const SearchParams& options, v1::SearchParams* wire) {
     if (const std::optional<double> value = param.requested(options); value.has_value())
       Write(param, *value, wire);
   }
+  if (options.max_distance.has_value()) wire->set_max_distance(*options.max_distance);
   if (options.recall.has_value()) wire->set_recall(*options.recall);
   if (options.latency.has_value()) wire->set_latency_us(Microseconds(*options.latency));
   if (options.budget.has_value()) wire->set_budget_us(Microseconds(*options.budget));

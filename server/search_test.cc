@@ -102,6 +102,26 @@ TEST_F(SearchTest, AnswersAreThoseOfTheEngineToTheBit) {
   }
 }
 
+TEST_F(SearchTest, ADistanceBoundsAnswers) {
+  const SearchParams params{.k = 50, .max_distance = 60'000};
+  const auto expected = InProcess(params, 20);
+  const auto batch =
+      client().SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 20)), params);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  std::size_t at = 0, shortened = 0;
+  for (std::size_t i = 0; i < 20; ++i) {
+    ASSERT_EQ(batch->counts[i], expected[i].size());
+    ExpectSame(expected[i], &batch->ids[at], &batch->distances[at]);
+    at += expected[i].size();
+    shortened += expected[i].size() < 50 ? 1 : 0;
+    for (const Neighbor& neighbor : expected[i]) EXPECT_LE(neighbor.distance, 60'000);
+  }
+  EXPECT_GT(shortened, 0u);
+  EXPECT_GT(at, 0u);
+  ExpectBadField(Error(SampleQueries(0, 1), {.max_distance = std::nanf("")}),
+                 "options.max_distance", "NaN");
+}
+
 TEST_F(SearchTest, FloatsAskAnIndexOfIntegersToo) {
   const auto row = SampleQueries(3, 1);
   std::vector<float> floats;

@@ -117,6 +117,37 @@ TEST(Eval, ASettingOfAnyPlacementCanBeNamed) {
   EXPECT_THAT(Hmann(command).err, HasSubstr("no system 'nobody' takes part"));
 }
 
+/// hmann on a finished, calibrated index, where it takes recalls as settings.
+TEST(Eval, AFilterSelectsWhatSystemsMayFind) {
+  const TestFolder folder("eval_filter");
+  const std::string index = folder / "s.hmann", base = "datasets/sample/base.u8bin",
+                    attrs = "datasets/sample/attributes.csv";
+  const Outcome built = Hmann({"build", "--base", base, "--out", index, "--attrs", attrs});
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  std::vector<std::string> command = absl::StrSplit(
+      absl::StrCat("eval sweep --queries datasets/sample/query.u8bin --query-rows 50 --rounds 1 "
+                   "--systems faiss-ivf --settings faiss-ivf=[{\"nprobe\":256}] --json --index ",
+                   index, " --base ", base, " --out ", folder / "out"),
+      ' ');
+  command.insert(command.end(), {"--filter", "direction in ('N','E')"});
+  const Outcome without = Hmann(command);
+  EXPECT_EQ(without.exit_code, 2) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("--attrs"));
+  command.insert(command.end(), {"--attrs", attrs});
+  const Outcome ran = Hmann(command);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const auto figures = nlohmann::json::parse(ran.out, nullptr, false);
+  EXPECT_THAT(figures["title"].get<std::string>(),
+              HasSubstr(" rows, direction in (\"E\", \"N\"): base.u8bin"));
+  ASSERT_EQ(figures["systems"].size(), 2u);
+  for (const auto& system : figures["systems"]) {
+    const bool hmann = system["name"] == "s on mapped";
+    EXPECT_EQ(system["points"].size(), hmann ? 4u : 1u);
+    for (const auto& point : system["points"])
+      EXPECT_GE(point["recall"], hmann ? 0.8 : 1.0) << point;
+  }
+}
+
 /// Two sweeps on one page, and the page of one drawn again; each says its command.
 TEST(Eval, ReportsAreDrawnAgainFromTheirFiles) {
   const TestFolder folder("eval_report");

@@ -53,8 +53,8 @@ TEST(ParamNames, TheWireHasAFieldForEachAndNoOther) {
       EXPECT_TRUE(field->has_presence()) << "0 is not the same as absent";
     }
   }
-  const std::set<std::string> others = {"k",        "recall", "latency_us",      "budget_us",
-                                        "counters", "filter", "filter_arguments"};
+  const std::set<std::string> others = {"k",        "recall", "latency_us",       "budget_us",
+                                        "counters", "filter", "filter_arguments", "max_distance"};
   for (int i = 0; i < message->field_count(); ++i) {
     const std::string& name = message->field(i)->name();
     EXPECT_TRUE(FindParam(name) != nullptr || others.contains(name)) << name << " is no param";

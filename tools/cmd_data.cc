@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -108,24 +107,6 @@ absl::Status RunFetch(const DataFlags& flags) {
                     {"ground_truth", selection.has_ground_truth}});
 }
 
-/// Makes attributes of the rows of a base, in a file next to --out that is removed at
-/// once.
-absl::StatusOr<std::shared_ptr<const Attributes>> AttributesOfRows(const DataFlags& flags,
-                                                                   std::uint64_t n,
-                                                                   Progress& progress) {
-  const std::string path = Attributes::PathOf(flags.out);
-  const auto add_ids = [n](LabelIds* ids) {
-    for (std::uint32_t row = 0; row < n; ++row) ids->Add(row, row);
-    return absl::OkStatus();
-  };
-  HMANN_RETURN_IF_ERROR(
-      MakeAttributesOf({.out = path, .n = n}, false, add_ids, flags.attrs, progress));
-  auto attributes = Attributes::Open(path, n, 0);
-  std::error_code error;
-  std::filesystem::remove(path, error);  // it stays mapped
-  return attributes;
-}
-
 /// Admits the rows for which --filter holds, or the tags of the query.
 absl::Status AdmitMatches(const DataFlags& flags, std::uint64_t rows, std::uint64_t queries,
                           ExactOptions* options, Progress& progress) {
@@ -138,7 +119,7 @@ absl::Status AdmitMatches(const DataFlags& flags, std::uint64_t rows, std::uint6
     HMANN_ASSIGN_OR_RETURN(filters.emplace_back(), Filter::Parse(text));
   }
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Attributes> attributes,
-                         AttributesOfRows(flags, rows, progress));
+                         AttributesOfRows(flags.attrs, rows, flags.out, progress));
   options->among = [=, one = flags.filter_tags.empty()](
                        std::uint64_t query) -> absl::StatusOr<std::vector<std::uint64_t>> {
     HMANN_ASSIGN_OR_RETURN(const Matches matches, attributes->Matching(filters[one ? 0 : query]));

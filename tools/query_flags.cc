@@ -42,6 +42,8 @@ void AddParams(CLI::App& app, SearchParams* search) {
             "as for --recall");
   AddParsed(app, "--budget", ParseDuration, &search->budget,
             "time after which a query ends with the best results found so far");
+  app.add_option("--max-distance", search->max_distance,
+                 "find only vectors at this distance or nearer: all of them, at most k");
   for (const ParamInfo& param : ParamTable()) {
     const std::string name = OptionOf(param);
     CLI::Option* option = app.add_option_function<std::string>(

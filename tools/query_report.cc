@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <iostream>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -54,6 +55,12 @@ absl::Status AddRecall(const QueryRun& run, const std::string& groundtruth,
                        nlohmann::ordered_json* figures) {
   HMANN_ASSIGN_OR_RETURN(GroundTruth truth, ReadGroundTruth(groundtruth));
   truth.metric = run.metric;
+  const float most = run.requested.max_distance.value_or(std::numeric_limits<float>::infinity());
+  for (std::size_t i = 0; i < truth.distances.size(); ++i) {
+    if (truth.distances[i] <= most) continue;
+    truth.ids[i] = kNoNeighbor;
+    truth.distances[i] = std::numeric_limits<float>::infinity();
+  }
   HMANN_RETURN_IF_ERROR(InFront(CheckTruthCovers(truth, run.answers.size(), run.params.k),
                                 absl::StrCat(groundtruth, ": ")));
   std::vector<double> per_query;

@@ -18,6 +18,7 @@
 #include "index/base/clock.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
+#include "index/base/units.h"
 #include "index/distance/reference.h"
 
 namespace hmann::eval {
@@ -60,6 +61,7 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterInput* job) {
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--threads", job->threads, "threads of the build")->check(CLI::Range(1, 1024));
   app.add_option("--k", job->k, "neighbors per query")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--mask", job->mask, "a bit for each row of --base: whether it may be an answer");
   app.add_option("--settings", build, "the library's own build settings, a JSON object");
   app.add_option("--work", job->work, "folder that keeps built indexes");
   try {
@@ -131,6 +133,10 @@ absl::StatusOr<Session> Start(const AdapterInput& job, Adapter& adapter, Wire& w
   HMANN_RETURN_IF_ERROR(
       query_file.FitQueries(query_file.dim(), query_file.dtype(), "the file itself"));
   HMANN_ASSIGN_OR_RETURN(const Json index, MakeIndex(job, query_file, adapter));
+  if (!job.mask.empty()) {
+    HMANN_ASSIGN_OR_RETURN(const std::string mask, ReadTextFile(job.mask, 1_GiB));
+    HMANN_RETURN_IF_ERROR(adapter.Restrict(mask));
+  }
   HMANN_RETURN_IF_ERROR(adapter.Prepare(query_file));
   Session session = {static_cast<std::uint32_t>(query_file.n()), job.k, {}};
   HMANN_ASSIGN_OR_RETURN(session.cpus, AllowedCpus());
@@ -237,6 +243,10 @@ void Serve(const Session& session, Adapter& adapter, Wire& wire) {
 
 absl::Status Adapter::OnlyFinished() const {
   return InvalidArgument(Describe(), ": expected settings that name a finished index, found none");
+}
+
+absl::Status Adapter::Restrict(const std::string&) {
+  return InvalidArgument(Describe(), " cannot filter");
 }
 
 absl::StatusOr<nlohmann::json> Adapter::Count(const RunShare&) {

@@ -27,6 +27,7 @@ struct AdapterInput {
   Metric metric = Metric::kL2;
   std::uint32_t m = 16, ef_construction = 100, k = 10;
   int threads = 1;       ///< for the build
+  std::string mask;      ///< file with a bit for each row of base, for Restrict; "": none
   nlohmann::json build;  ///< the library's own build settings, an object
   std::string work;      ///< folder of the build cache; "": no cache
 };
@@ -113,6 +114,9 @@ class Adapter {
   /// Bytes that a search needs and that each start creates anew, in addition to the kept
   /// index.
   virtual std::uint64_t BytesMadeAtLoad() const { return 0; }
+  /// Lets searches answer only rows whose bit in the mask is set: row i has bit i % 8 of
+  /// byte i / 8. Errors: INVALID_ARGUMENT, the default, if the library cannot filter.
+  virtual absl::Status Restrict(const std::string& mask);
   /// Converts the queries to the library's own form. Not timed: its users hold them in
   /// that form.
   virtual absl::Status Prepare(const VectorFile& queries) = 0;

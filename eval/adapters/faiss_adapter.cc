@@ -1,6 +1,7 @@
 // Faiss behind the evaluation protocol. {"index": "hnsw"} (default) is HNSW over floats.
-// "hnsw-sq8" is HNSW over 8 bits a dimension, the best reranked. "ivfpq" is {"nlist":
-// ...} inverted lists of 4-bit product codes in fast-scan order, the best reranked.
+// "hnsw-sq8" is HNSW over 8 bits a dimension, the best reranked. "ivf" is {"nlist": ...}
+// inverted lists of bytes, or of halves (floats, cosine). "ivfpq" is such lists of 4-bit
+// product codes in fast-scan order, the best reranked. Those that rerank cannot filter.
 //
 // All queries go in one call, on one thread. For single queries, this version's HNSW
 // clears a visited table of n bytes each time, and its users avoid that in the same way.
@@ -11,6 +12,7 @@
 #include <faiss/IndexIVFPQFastScan.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexScalarQuantizer.h>
+#include <faiss/impl/IDSelector.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
 #include <omp.h>
@@ -19,6 +21,7 @@
 #include <cmath>
 #include <exception>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
@@ -35,7 +38,13 @@ namespace {
 constexpr const char* kVersion = "Faiss " HMANN_TEXT_(FAISS_VERSION_MAJOR) "." HMANN_TEXT_(
     FAISS_VERSION_MINOR) "." HMANN_TEXT_(FAISS_VERSION_PATCH);
 
-enum class Kind { kHnsw, kHnswSq8, kIvfPq };
+using Id = decltype(faiss::Index::ntotal);
+
+enum class Kind { kHnsw, kHnswSq8, kIvf, kIvfPq };
+constexpr const char* kKinds[][2] = {{"hnsw", " HNSWFlat"},
+                                     {"hnsw-sq8", " HNSW-SQ8 + refine"},
+                                     {"ivf", " IVF"},
+                                     {"ivfpq", " IVF-PQ fast-scan + refine"}};
 
 std::vector<float> Floats(const VectorFile& file, bool normalize) {
   std::vector<float> floats(file.n() * file.dim());
@@ -62,23 +71,22 @@ struct ByteCounter : faiss::IOWriter {
 class FaissAdapter : public Adapter {
  public:
   std::string Describe() const override {
-    return absl::StrCat(kVersion, kind_ == Kind::kHnsw      ? " HNSWFlat"
-                                  : kind_ == Kind::kHnswSq8 ? " HNSW-SQ8 + refine"
-                                                            : " IVF-PQ fast-scan + refine");
+    return absl::StrCat(kVersion, kKinds[static_cast<int>(kind_)][1]);
   }
 
   nlohmann::json DefaultSettings() const override {
     nlohmann::json settings = nlohmann::json::array();
-    if (kind_ == Kind::kIvfPq) {
-      for (const auto& [lists, again] :
+    if (lists()) {
+      for (const auto& [nprobe, again] :
            {std::pair(4, 4), {8, 4}, {16, 8}, {32, 8}, {64, 16}, {128, 16}, {256, 32}, {512, 32}}) {
-        settings.push_back({{"nprobe", lists}, {"refine", again}});
+        settings.push_back({{"nprobe", nprobe}});
+        if (reranks()) settings.back()["refine"] = again;
       }
       return settings;
     }
     for (const int ef : {10, 16, 24, 40, 64, 100, 160, 256, 400}) {
       settings.push_back({{"ef", ef}});
-      if (kind_ == Kind::kHnswSq8) settings.back()["refine"] = 2;
+      if (reranks()) settings.back()["refine"] = 2;
     }
     return settings;
   }
@@ -86,13 +94,15 @@ class FaissAdapter : public Adapter {
   absl::Status Check(const AdapterInput& job, const VectorFile&) override {
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, {"index", "nlist"}));
     const nlohmann::json index = job.build.value("index", nlohmann::json("hnsw"));
-    if (index != "hnsw" && index != "hnsw-sq8" && index != "ivfpq") {
-      return InvalidArgument("setting index: expected hnsw, hnsw-sq8 or ivfpq, found ",
+    const auto* kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                    [&](const auto& one) { return index == one[0]; });
+    if (kind == std::end(kKinds)) {
+      return InvalidArgument("setting index: expected hnsw, hnsw-sq8, ivf or ivfpq, found ",
                              JsonText(index));
     }
-    kind_ = index == "hnsw" ? Kind::kHnsw : index == "hnsw-sq8" ? Kind::kHnswSq8 : Kind::kIvfPq;
+    kind_ = static_cast<Kind>(kind - kKinds);
     if (!job.build.contains("nlist")) return absl::OkStatus();
-    if (kind_ != Kind::kIvfPq) return InvalidArgument("setting nlist: expected with ivfpq only");
+    if (!lists()) return InvalidArgument("setting nlist: expected with ivf and ivfpq only");
     return NumberIn(job.build, "nlist", 1, 1u << 24).status();
   }
 
@@ -105,7 +115,7 @@ class FaissAdapter : public Adapter {
       // One call: HNSW sorts the vectors of a call by level, so blocks would give another
       // graph.
       const std::vector<float> floats = Floats(base, normalize_);
-      const auto n = static_cast<faiss::Index::idx_t>(base.n());
+      const auto n = static_cast<Id>(base.n());
       if (!index_->is_trained) index_->train(n, floats.data());
       index_->add(n, floats.data());
       ByteCounter counter;
@@ -125,9 +135,15 @@ class FaissAdapter : public Adapter {
     });
   }
 
+  absl::Status Restrict(const std::string& mask) override {
+    if (reranks()) return Adapter::Restrict(mask);
+    mask_ = mask;
+    selector_.emplace(mask_.size(), reinterpret_cast<const std::uint8_t*>(mask_.data()));
+    return absl::OkStatus();
+  }
+
   absl::Status Prepare(const VectorFile& queries) override {
-    if ((kind_ == Kind::kIvfPq ? ivf_ == nullptr : hnsw_ == nullptr) ||
-        (kind_ != Kind::kHnsw && refine_ == nullptr)) {
+    if ((lists() ? ivf_ == nullptr : hnsw_ == nullptr) || (reranks() && refine_ == nullptr)) {
       return Internal("the kept file: expected an index of ", Describe(), ", found another");
     }
     n_ = queries.n();
@@ -137,20 +153,20 @@ class FaissAdapter : public Adapter {
   }
 
   absl::Status Set(const nlohmann::json& setting) override {
-    const char* param = kind_ == Kind::kIvfPq ? "nprobe" : "ef";
-    HMANN_RETURN_IF_ERROR(CheckKeys(setting, kind_ == Kind::kHnsw
-                                                 ? std::vector<std::string>{param}
-                                                 : std::vector<std::string>{param, "refine"}));
+    const char* param = lists() ? "nprobe" : "ef";
+    HMANN_RETURN_IF_ERROR(CheckKeys(setting, reranks() ? std::vector<std::string>{param, "refine"}
+                                                       : std::vector<std::string>{param}));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t value, NumberIn(setting, param, 1, 1u << 20));
-    if (kind_ != Kind::kHnsw) {
+    if (reranks()) {
       HMANN_ASSIGN_OR_RETURN(const std::uint64_t again, NumberIn(setting, "refine", 1, 1u << 12));
       refine_->k_factor = static_cast<float>(again);
     }
-    if (kind_ == Kind::kIvfPq) {
-      ivf_->nprobe = value;
+    if (lists()) {
+      ivf_->nprobe = of_lists_.nprobe = value;
     } else {
-      hnsw_->hnsw.efSearch = static_cast<int>(value);
+      hnsw_->hnsw.efSearch = of_graph_.efSearch = static_cast<int>(value);
     }
+    if (selector_) of_lists_.sel = of_graph_.sel = &*selector_;
     return absl::OkStatus();
   }
 
@@ -160,12 +176,14 @@ class FaissAdapter : public Adapter {
     const std::uint64_t dim = queries_.size() / n_;
     // One call for all, unless each query is timed.
     const std::uint64_t step = share.seconds == nullptr ? share.end - share.begin : 1;
+    const faiss::SearchParameters* params = &of_graph_;
+    if (lists()) params = &of_lists_;
     HMANN_RETURN_IF_ERROR(Guard([&] {
       for (std::uint64_t q = share.begin; q < share.end; q += step) {
         const QueryTimer timer(share, q);
-        index_->search(static_cast<faiss::Index::idx_t>(step), queries_.data() + q * dim,
-                       static_cast<faiss::Index::idx_t>(share.k), distances_.data() + q * share.k,
-                       labels_.data() + q * share.k);
+        index_->search(static_cast<Id>(step), queries_.data() + q * dim, static_cast<Id>(share.k),
+                       distances_.data() + q * share.k, labels_.data() + q * share.k,
+                       selector_ ? params : nullptr);
       }
     }));
     for (std::uint64_t i = share.begin * share.k; i < share.end * share.k; ++i) {
@@ -185,6 +203,9 @@ class FaissAdapter : public Adapter {
     }
   }
 
+  bool lists() const { return kind_ == Kind::kIvf || kind_ == Kind::kIvfPq; }
+  bool reranks() const { return kind_ == Kind::kHnswSq8 || kind_ == Kind::kIvfPq; }
+
   /// Creates the index, empty and untrained.
   std::unique_ptr<faiss::Index> Make(const AdapterInput& job, const VectorFile& base) const {
     const auto dim = static_cast<int>(base.dim()), m = static_cast<int>(job.m);
@@ -195,21 +216,28 @@ class FaissAdapter : public Adapter {
     if (kind_ == Kind::kHnswSq8)
       hnsw = std::make_unique<faiss::IndexHNSWSQ>(dim, faiss::ScalarQuantizer::QT_8bit, m, metric);
     if (hnsw != nullptr) hnsw->hnsw.efConstruction = static_cast<int>(job.ef_construction);
-    if (kind_ == Kind::kHnsw) return hnsw;
     std::unique_ptr<faiss::Index> first = std::move(hnsw);
-    if (kind_ == Kind::kIvfPq) {
+    // Byte vectors are scanned and reranked as bytes.
+    const bool bytes = base.dtype() == DType::kU8 && job.metric != Metric::kCosine;
+    if (lists()) {
       // Its k-means wants 39 vectors per list; a 4-bit code covers two dimensions.
       const auto by_size = std::min<std::uint64_t>(
           static_cast<std::uint64_t>(4 * std::sqrt(base.n())), base.n() / 39);
-      const std::uint64_t lists = job.build.value("nlist", std::max<std::uint64_t>(by_size, 1));
+      const std::uint64_t nlist = job.build.value("nlist", std::max<std::uint64_t>(by_size, 1));
       auto centroids = std::make_unique<faiss::IndexFlat>(dim, metric);
-      auto ivf = std::make_unique<faiss::IndexIVFPQFastScan>(
-          centroids.get(), dim, lists, dim % 2 == 0 ? dim / 2 : dim, 4, metric);
+      std::unique_ptr<faiss::IndexIVF> ivf;
+      if (kind_ == Kind::kIvfPq)
+        ivf = std::make_unique<faiss::IndexIVFPQFastScan>(centroids.get(), dim, nlist,
+                                                          dim % 2 == 0 ? dim / 2 : dim, 4, metric);
+      else
+        ivf = std::make_unique<faiss::IndexIVFScalarQuantizer>(
+            centroids.get(), dim, nlist,
+            bytes ? faiss::ScalarQuantizer::QT_8bit_direct : faiss::ScalarQuantizer::QT_fp16,
+            metric, false);
       ivf->own_fields = centroids.release() != nullptr;
       first = std::move(ivf);
     }
-    // Byte vectors are reranked as bytes.
-    const bool bytes = base.dtype() == DType::kU8 && job.metric != Metric::kCosine;
+    if (!reranks()) return first;
     std::unique_ptr<faiss::Index> again;
     if (bytes)
       again = std::make_unique<faiss::IndexScalarQuantizer>(
@@ -228,18 +256,22 @@ class FaissAdapter : public Adapter {
     refine_ = dynamic_cast<faiss::IndexRefine*>(index_.get());
     faiss::Index* first = refine_ == nullptr ? index_.get() : refine_->base_index;
     hnsw_ = dynamic_cast<faiss::IndexHNSW*>(first);
-    ivf_ = dynamic_cast<faiss::IndexIVFPQFastScan*>(first);
+    ivf_ = dynamic_cast<faiss::IndexIVF*>(first);
   }
 
   Kind kind_ = Kind::kHnsw;
   std::unique_ptr<faiss::Index> index_;
   faiss::IndexRefine* refine_ = nullptr;  ///< these three: parts of index_, or null
   faiss::IndexHNSW* hnsw_ = nullptr;
-  faiss::IndexIVFPQFastScan* ivf_ = nullptr;
+  faiss::IndexIVF* ivf_ = nullptr;
+  std::string mask_;
+  std::optional<faiss::IDSelectorBitmap> selector_;  ///< over mask_
+  faiss::SearchParametersHNSW of_graph_;             ///< these two: with a selector
+  faiss::SearchParametersIVF of_lists_;
   bool normalize_ = false;
   std::uint64_t n_ = 0;
   std::vector<float> queries_, distances_;
-  std::vector<faiss::Index::idx_t> labels_;
+  std::vector<Id> labels_;
 };
 
 }  // namespace

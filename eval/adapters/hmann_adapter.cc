@@ -2,9 +2,10 @@
 // "method": "insertion", "alpha": 1.2, "bits": 2, "seed": 1, "from_hnswlib": FILE,
 // "memory": BYTES}, or {"index": FILE} for a finished index. Settings for opening:
 // {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0,
-// "migration_bytes": 16777216, "helper_threads": 0, "sq": 0}. Search settings:
+// "migration_bytes": 16777216, "helper_threads": 0, "sq": 0, "filter": TEXT, "attrs":
+// FILE, "types": TEXT}; attributes are made from the rows of "attrs". Search settings:
 // parameters, as `hmann search --json` names them: {"mode": "graph", "ef_l1": 16,
-// "ef_l0": 64}. All are optional.
+// "ef_l0": 64}, or {"recall": 0.95}. All are optional.
 #include <memory>
 #include <optional>
 
@@ -46,6 +47,8 @@ class HmannAdapter : public Adapter {
 
   /// Requires an open index.
   nlohmann::json DefaultSettings() const override {
+    if (matches_ != nullptr && index_->Resolve({.matches = matches_.get(), .recall = 0.8}).ok())
+      return {{{"recall", 0.8}}, {{"recall", 0.9}}, {{"recall", 0.95}}, {{"recall", 0.98}}};
     const IndexInfo& info = index_->info();
     return Ladder(info.metric == Metric::kInnerProduct, info.codes.bits > 0, Waits());
   }
@@ -116,6 +119,11 @@ class HmannAdapter : public Adapter {
 
   std::uint64_t BytesMadeAtLoad() const override { return made_bytes_; }
 
+  /// The filter of the settings selects the same rows.
+  absl::Status Restrict(const std::string& mask) override {
+    return matches_ != nullptr ? absl::OkStatus() : Adapter::Restrict(mask);
+  }
+
   absl::Status Prepare(const VectorFile& queries) override {
     const IndexInfo& info = index_->info();
     HMANN_RETURN_IF_ERROR(queries.CheckShape(info.dim, info.dtype, "the index"));
@@ -143,8 +151,8 @@ class HmannAdapter : public Adapter {
   absl::Status Search(const RunShare& share) override { return Run(share, nullptr); }
 
   std::vector<std::string> LoadSettings() const override {
-    return {"fast",           "slow",      "cache", "cache_bytes", "migration_bytes",
-            "helper_threads", "in_flight", "sq"};
+    return {"fast",      "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads",
+            "in_flight", "sq",   "attrs", "types",       "filter"};
   }
 
   bool CanCount() const override { return true; }
@@ -168,7 +176,15 @@ class HmannAdapter : public Adapter {
 
  private:
   absl::Status Open(const std::string& path) {
+    if (!attrs_.from.empty()) {
+      Progress progress;
+      HMANN_RETURN_IF_ERROR(MakeAttributes(path, attrs_, progress));
+    }
     HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path, open_));
+    if (!filter_.empty()) {
+      HMANN_ASSIGN_OR_RETURN(const Filter filter, Filter::Parse(filter_));
+      HMANN_ASSIGN_OR_RETURN(matches_, index_->Filtered(filter));
+    }
     index_->Warm();
     searchers_.emplace_back(index_);
     for (const Placement& placement : index_->Placements()) {  // Placements() queries the kernel
@@ -183,8 +199,12 @@ class HmannAdapter : public Adapter {
 
   /// Reads the options that open an index, built here or finished.
   void ReadOpening(Settings& settings) {
-    if (settings.Has("fast")) settings.Text("fast", &open_.fast);
-    if (settings.Has("slow")) settings.Text("slow", &open_.slow);
+    for (const auto& [key, text] : {std::pair("fast", &open_.fast),
+                                    {"slow", &open_.slow},
+                                    {"attrs", &attrs_.from},
+                                    {"types", &attrs_.types},
+                                    {"filter", &filter_}})
+      if (settings.Has(key)) settings.Text(key, text);
     WordIn(settings, "cache", ParseCachePolicy, &open_.cache);
     WholeIn(settings, "in_flight", 1, static_cast<int>(kMostInFlight), &usual_in_flight_);
     in_flight_ = usual_in_flight_;
@@ -198,6 +218,7 @@ class HmannAdapter : public Adapter {
   absl::Status Run(const RunShare& share, Counters* counters) {
     SearchParams options = search_;
     options.k = share.k;
+    options.matches = matches_.get();
     HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, index_->Resolve(options));
     Searcher& searcher = searchers_[static_cast<std::size_t>(share.thread)];
     if (in_flight_ > 1) return RunMany(share, resolved.params, searcher, counters);
@@ -236,6 +257,9 @@ class HmannAdapter : public Adapter {
 
   BuildOptions build_;
   OpenOptions open_{.slow = "dram"};  ///< on 2 MiB pages unless requested otherwise
+  MakeAttributesOptions attrs_;
+  std::string filter_;
+  std::shared_ptr<const Matches> matches_;  ///< null: all may be answers
   SearchParams search_;
   std::shared_ptr<const Index> index_;
   std::uint64_t fast_bytes_ = 0;         ///< all but L0 and the label order

@@ -25,6 +25,21 @@ void Convert(const VectorFile& file, std::uint64_t i, bool /*normalize*/, std::u
   std::memcpy(out, file.Row(i), file.dim());
 }
 
+#if __has_include(<hnswlib/stop_condition.h>)  // 0.8, not Debian's
+constexpr const char* kVersion = "hnswlib 0.8";
+constexpr bool kFilters = true;
+struct MaskFilter : hnswlib::BaseFilterFunctor {
+  bool operator()(hnswlib::labeltype row) override { return (mask[row / 8] >> row % 8 & 1) != 0; }
+  std::string mask;
+};
+#else
+constexpr const char* kVersion = "hnswlib 0.6.2";
+constexpr bool kFilters = false;
+struct MaskFilter {
+  std::string mask;
+};
+#endif
+
 /// Replaces a space's distance function during its lifetime and counts the calls. Only
 /// one may exist at a time, on one thread.
 template <typename Dist>
@@ -89,6 +104,7 @@ class Graph {
       Convert(queries, i, normalize_, queries_.data() + i * dim_);
   }
 
+  void Restrict(const std::string& mask) { filter_.mask = mask; }
   void SetEf(std::uint64_t ef) { index().setEf(ef); }
 
   /// Answers all queries and returns the number of distances computed.
@@ -101,7 +117,7 @@ class Graph {
   void Search(const RunShare& share) const {
     for (std::uint64_t q = share.begin; q < share.end; ++q) {
       const QueryTimer timer(share, q);
-      auto found = index().searchKnn(queries_.data() + q * dim_, share.k);
+      auto found = Nearest(queries_.data() + q * dim_, share.k);
       std::uint32_t* ids = share.ids + q * share.k;
       for (std::size_t rank = found.size(); rank-- > 0; found.pop())
         ids[rank] = static_cast<std::uint32_t>(found.top().second);
@@ -109,6 +125,12 @@ class Graph {
   }
 
  private:
+  auto Nearest(const Component* query, std::uint32_t k) const {
+    if constexpr (kFilters) {
+      if (!filter_.mask.empty()) return index().searchKnn(query, k, &filter_);
+    }
+    return index().searchKnn(query, k);
+  }
   hnswlib::HierarchicalNSW<Dist>& index() const {
     return index_ != nullptr ? *index_ : *mapped_.index();
   }
@@ -118,13 +140,14 @@ class Graph {
   MappedHnswlib<Dist> mapped_;  ///< used if index_ is null
   std::uint32_t dim_;
   bool normalize_;
+  mutable MaskFilter filter_;  ///< hnswlib takes a pointer to it, and only reads
   std::vector<Component> queries_;
 };
 
 class HnswlibAdapter : public Adapter {
  public:
   std::string Describe() const override {
-    return absl::StrCat("hnswlib 0.6.2, ", integer_ ? "u8" : "float",
+    return absl::StrCat(kVersion, ", ", integer_ ? "u8" : "float",
                         mapped_ ? ", level 0 mapped" : "");
   }
 
@@ -177,6 +200,10 @@ class HnswlibAdapter : public Adapter {
     mapped_ = maps_;
     if (maps_) return WithGraph(graph_, [&](auto& graph) { return graph.Map(path); });
     return WithGraph(graph_, [&](auto& graph) { graph.Load(path); });
+  }
+  absl::Status Restrict(const std::string& mask) override {
+    if (!kFilters) return Adapter::Restrict(mask);
+    return WithGraph(graph_, [&](auto& graph) { graph.Restrict(mask); });
   }
   absl::Status Prepare(const VectorFile& queries) override {
     return WithGraph(graph_, [&](auto& graph) { graph.Prepare(queries); });

@@ -27,6 +27,7 @@ void AddRows(std::uint64_t n, int threads, Add add) {
   std::atomic<std::uint64_t> next{1};
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(threads));
   std::vector<std::jthread> pool;
+  pool.reserve(errors.size());
   for (std::exception_ptr& error : errors) {
     pool.emplace_back([&] {
       try {

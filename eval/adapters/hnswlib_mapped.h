@@ -111,7 +111,8 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(
   index.num_deleted_ = 0;
 
   const std::size_t header = ReadHeader(mapped.file_.bytes().data(), index);
-  const std::size_t n = std::exchange(index.cur_element_count, 0);
+  const std::size_t n = index.cur_element_count;
+  index.cur_element_count = 0;
   index.size_links_per_element_ =
       index.maxM_ * sizeof(hnswlib::tableint) + sizeof(hnswlib::linklistsizeint);
   index.size_links_level0_ =
@@ -129,7 +130,8 @@ absl::StatusOr<MappedHnswlib<Dist>> MappedHnswlib<Dist>::Open(
   index.dist_func_param_ = space->get_dist_func_param();
   index.revSize_ = 1.0 / index.mult_;
   index.setEf(10);
-  index.visited_list_pool_ = new hnswlib::VisitedListPool(1, static_cast<int>(n));
+  index.visited_list_pool_ =
+      decltype(index.visited_list_pool_)(new hnswlib::VisitedListPool(1, static_cast<int>(n)));
   index.element_levels_.assign(n, 0);
   index.linkLists_ = static_cast<char**>(std::calloc(n, sizeof(char*)));
   if (index.linkLists_ == nullptr) return ResourceExhausted("calloc of ", n, " pointers");

@@ -15,6 +15,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/tiers/emulation.h"
+#include "tools/build_flags.h"
 #include "tools/flags.h"
 
 namespace hmann::eval {
@@ -36,6 +37,7 @@ absl::Status RunSweepCommand(SweepFlags& flags) {
   if (flags.systems.empty() && !flags.finished.any()) {
     HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
     flags.systems = BuiltinSystemNames(base.dtype(), job.metric);
+    if (!benchmark.filter.empty()) flags.systems = {"hmann", "hmann-aa", "faiss", "faiss-ivf"};
   }
   for (const std::string& name : flags.systems) {
     HMANN_ASSIGN_OR_RETURN(SystemSpec spec, BuiltinSystem(name));
@@ -150,11 +152,18 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
   app->add_option(
          "--systems", flags->systems,
          "systems to run: hmann,hmann-batch,hmann-aa,hmann-insertion,hnswlib,hnswlib-u8,faiss,"
-         "faiss-sq8,faiss-ivfpq (default: all that can take part except hmann-insertion and the "
-         "last two; with --index or --server: none)")
+         "faiss-sq8,faiss-ivf,faiss-ivfpq (default: all that can take part except hmann-insertion "
+         "and the last three, with --filter hmann,hmann-aa,faiss,faiss-ivf; with --index or "
+         "--server: none)")
       ->delimiter(',');
   flags->AddOthers(*app);
   AddFinished(*app, &flags->finished);
+  tools::AddRowsFlags(*app, "--attrs", "the attributes of the base, for --filter",
+                      &flags->benchmark.attrs);
+  CLI::Option* attrs = app->get_option("--attrs");
+  attrs->needs(app->add_option("--filter", flags->benchmark.filter,
+                               "find only vectors whose attributes satisfy this")
+                   ->needs(attrs));
   flags->AddRuns(*app);
   flags->AddShapes(*app);
   app->get_option("--in-flight")->needs("--search-threads");

@@ -41,7 +41,7 @@ struct CandidatePool {
     if (start.scans) {
       // Candidates that may be among the k nearest are read at once.
       params.ef_l0 = params.nprobe = 0;
-      params.beam_width = kMaxBeamWidth;
+      if (params.matches == nullptr) params.beam_width = kMaxBeamWidth;
       params.epsilon.reset();
       if (params.matches == nullptr || !params.error_bound.has_value())
         params.error_bound = kErrorsOfScan;

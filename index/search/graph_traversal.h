@@ -119,7 +119,8 @@ class GraphTraversal {
   bool HasLostMatches() const {
     const Beam& beam = scratch_->beam;
     return results_ != nullptr && results_->only != nullptr && beam.size() == beam.width() &&
-           nearest_->size() > 0 && nearest_->key(nearest_->size() - 1) > beam.bound();
+           nearest_->size() > 0 &&
+           std::min(nearest_->key(nearest_->size() - 1), limit_.most()) > beam.bound();
   }
 
   /// The first `fresh` of the batch's ids are new. Those with rows in fast memory
@@ -196,7 +197,11 @@ class GraphL0Traversal : public GraphTraversal {
   static constexpr bool kLeavesBeam = true;
   void Open(const TraversalStart& start) {
     start.scratch.beam.Reopen(start.params.ef_l0);
-    OpenFound(start, start.results, EpsilonLimit(start.params), start.params.beam_width);
+    // Keys of codes have a scale of their own.
+    const DistanceKey most = start.index.quantizer == nullptr
+                                 ? MostKey(start.index.kernels, start.params)
+                                 : ~DistanceKey{0};
+    OpenFound(start, start.results, EpsilonLimit(start.params, most), start.params.beam_width);
   }
   template <typename Add>
   void ForResults(const Add&) const {}

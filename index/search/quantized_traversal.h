@@ -35,11 +35,12 @@ class QuantizedTraversal {
   void Open(const TraversalStart& start) {
     const ResolvedParams& params = start.params;
     Beam& found = start.scratch.beam;
-    most_ = ~DistanceKey{0};
+    most_ = MostKey(start.index.kernels, params);
     pool_.Open(start);
     cells_.Open(pool_);
     n_ = unscored_ = start.index.layers.n();
     wanted_.clear();
+    least_dropped_ = ~DistanceKey{0};
     if (start.scans) {
       found.Reset(std::max(kCandidates, 4 * params.k));
       unscored_ = pool_.NextMatch(0);
@@ -59,12 +60,13 @@ class QuantizedTraversal {
   }
   void Finish(TraversalCounters&) const {}
 
-  /// Its matches lie beyond the cells that it has scored, so that nearer ones are to be
-  /// expected elsewhere.
+  /// Nearer matches are to be expected elsewhere: those found lie beyond the cells that it
+  /// has scored; or a scan had no room for some that may be among the k nearest.
   bool GaveUp() const {
     const Beam& found = pool_.results;
-    return pool_.params.matches != nullptr && pool_.params.nprobe > 0 && found.size() > 0 &&
-           cells_.IsBeyond(pool_.index->kernels.ToDistance(found.key(found.size() - 1)));
+    if (pool_.params.matches == nullptr || found.size() == 0) return false;
+    if (pool_.params.nprobe == 0) return least_dropped_ <= std::min(found.bound(), most_);
+    return cells_.IsBeyond(pool_.index->kernels.ToDistance(found.key(found.size() - 1)));
   }
   bool Done() const { return wanted_.empty() && unscored_ == n_; }
   std::span<const NodeId> Wanted() const { return wanted_; }
@@ -77,7 +79,8 @@ class QuantizedTraversal {
     if (unscored_ < n_) {
       unscored_ = cells_.ScoreFrom(pool_, unscored_);
       if (unscored_ < n_) return;
-      most_ = KthUpper();
+      most_ = std::min(most_, KthUpper());
+      least_dropped_ = LeastDropped();
     } else {
       ScoreRead(records);
       if (follows_links()) cells_.ScoreNeighbors(pool_, wanted_, records);
@@ -128,6 +131,14 @@ class QuantizedTraversal {
     ahead->Expect(wanted_);
   }
 
+  /// A lower bound of the keys of candidates for which the pool had no room.
+  DistanceKey LeastDropped() const {
+    const Beam& candidates = pool_.scratch->beam;
+    if (candidates.size() < candidates.width()) return ~DistanceKey{0};
+    const NodeId last = candidates.id(candidates.size() - 1);
+    return last < pool_.index->n1() ? candidates.bound() : LowerKey(last);
+  }
+
   /// No node farther than this is among the k nearest, unless errors exceed their bound.
   /// It spares a scan reads before any distance is exact.
   DistanceKey KthUpper() const {
@@ -149,8 +160,10 @@ class QuantizedTraversal {
   bool IsWorthARead(NodeId id, DistanceKey kth) const {
     if (id < pool_.index->n1()) return follows_links() && !cells_.HasScored(id);
     const std::optional<float> stop = pool_.params.error_bound;
-    return !stop.has_value() || kth == ~DistanceKey{0} ||
-           pool_.index->kernels.ToKey(cells_.Lower(pool_, id, *stop)) <= kth;
+    return !stop.has_value() || kth == ~DistanceKey{0} || LowerKey(id) <= kth;
+  }
+  DistanceKey LowerKey(NodeId id) const {
+    return pool_.index->kernels.ToKey(cells_.Lower(pool_, id, *pool_.params.error_bound));
   }
 
   /// Replaces the estimates of what was read by exact distances.
@@ -177,7 +190,8 @@ class QuantizedTraversal {
   std::vector<NodeId> wanted_;
   std::vector<DistanceKey> wanted_keys_;  ///< as in the pool
   std::uint64_t unscored_ = 0, n_ = 0;    ///< of a scan: the first node that is not scored
-  DistanceKey most_ = 0;                  ///< of a scan: KthUpper
+  DistanceKey least_dropped_ = 0;         ///< of a scan: of candidates that had no room
+  DistanceKey most_ = 0;                  ///< of an answer; of a scan also KthUpper
 };
 
 }  // namespace hmann

@@ -22,16 +22,22 @@
 
 namespace hmann {
 
+inline bool IsBeyond(float distance, const ResolvedParams& params) {
+  return params.max_distance.has_value() && distance > *params.max_distance;
+}
+
 /// Turns ids into an answer. Labels of unpromoted nodes lie in their records, mostly on a
 /// cache line not read yet. It requests many at once.
 class LabelTraversal {
  public:
   /// The answer is complete once Done is true.
-  void Open(const PlacedIndex& index, const Beam& found, std::uint32_t k,
+  void Open(const PlacedIndex& index, const Beam& found, const ResolvedParams& params,
             std::vector<Neighbor>& answer) {
     index_ = &index;
     answer_ = &answer;
-    answer.resize(std::min(k, found.size()));
+    std::uint32_t size = std::min(params.k, found.size());
+    while (size > 0 && IsBeyond(index.kernels.ToDistance(found.key(size - 1)), params)) --size;
+    answer.resize(size);
     ids_.clear();
     places_.clear();
     read_ = 0;
@@ -325,9 +331,14 @@ class BasicQuery {
 
   /// Fewer than k were found, because they form a closed component or there is no upper
   /// layer. Every node can be reached from node 0. A beam that is not full has lost
-  /// nothing: it holds everything that was met.
+  /// nothing: it holds everything that was met. One that reaches beyond max_distance has
+  /// all answers.
   void OpenRest() {
-    if (scratch_.beam.size() >= params_->k || scans_) return OpenLabels();
+    const Beam& found = scratch_.beam;
+    const std::uint32_t size = found.size();
+    if (size >= params_->k || scans_ ||
+        (size > 0 && IsBeyond(index_.kernels.ToDistance(found.key(size - 1)), *params_)))
+      return OpenLabels();
     if (params_->matches != nullptr) return OpenScan();
     scratch_.visited.Clear();
     for (std::uint32_t i = 0; i < scratch_.beam.size(); ++i)
@@ -355,9 +366,11 @@ class BasicQuery {
         params_->matches == nullptr &&
         (phase_ == Phase::kRest ||
          (phase_ == Phase::kL0 && mode_ == SearchMode::kGraph && by_codes == by_codes_));
+    const bool scanned = scans_;
     by_codes_ = by_codes;
     scans_ = true;
-    const bool by_quantized_codes = is_long && (!gave_up_ || mode_ == SearchMode::kQuantized) &&
+    const bool by_quantized_codes = is_long && !scanned &&
+                                    (!gave_up_ || mode_ == SearchMode::kQuantized) &&
                                     index_.encoder != nullptr && index_.coded == nullptr &&
                                     (index_.far || index_.blocks != nullptr);
     mode_ = by_quantized_codes ? SearchMode::kQuantized : SearchMode::kScan;
@@ -377,7 +390,7 @@ class BasicQuery {
   }
 
   void OpenLabels() {
-    labels_.Open(index_, scratch_.beam, params_->k, answer_.nearest);
+    labels_.Open(index_, scratch_.beam, *params_, answer_.nearest);
     phase_ = Phase::kLabels;
   }
 

@@ -138,6 +138,9 @@ OptionTable<SearchParams> MakeSearchTable() {
       TimeRow("budget",
               "time after which a query returns its best result so far, seconds or '800us'",
               HMANN_FIELD(budget)),
+      Row<SearchParams>("max_distance",
+                        "only vectors at this distance or nearer are found: all, at most k",
+                        HMANN_FIELD(max_distance)),
   };
   for (const ParamInfo& param : ParamTable()) table.push_back(OfParam(param));
   return table;

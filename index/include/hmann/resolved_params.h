@@ -69,7 +69,8 @@ struct ResolvedParams {
   std::uint32_t query_threads = 1;
   /// With `matches`, in place of `epsilon`: [i] holds where the kth match is the
   /// (k << i)th nearest of all nodes met. Where a filter suits the query, its matches are
-  /// denser than their share of the index tells. Empty: `epsilon` holds everywhere.
+  /// denser than their share of the index tells. With `max_distance`, [i] holds where the
+  /// search ends at the (1 << i)th nearest. Empty: `epsilon` holds everywhere.
   std::array<float, kRankSteps> rank_epsilon = {};
   std::uint32_t rank_steps = 0;  ///< of rank_epsilon
   /// A traversal of L0 that has computed this many distances gives up, and a scan ends
@@ -78,6 +79,7 @@ struct ResolvedParams {
   /// Only these vectors may be answers; nullptr: all. Not owned. It is not a parameter of
   /// its own, but it determines how wide the others are.
   const Matches* matches = nullptr;
+  std::optional<float> max_distance;  ///< of an answer
 
   friend bool operator==(const ResolvedParams&, const ResolvedParams&) = default;
 };

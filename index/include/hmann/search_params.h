@@ -48,6 +48,9 @@ struct SearchParams {
   /// Only matching vectors may be answers: the k nearest of them, or all if there are
   /// fewer. Not owned.
   const Matches* matches = nullptr;
+  /// Only vectors at this distance or nearer may be answers: all of them, at most k. In
+  /// the unit of Neighbor::distance, so negative for a least inner product.
+  std::optional<float> max_distance = {};
   /// Targets. `recall`: the mean recall to reach, in (0, 1], as fast as possible.
   /// `latency`: the mean time per query to stay within, at the best recall that it
   /// allows.
@@ -59,7 +62,7 @@ struct SearchParams {
 
   /// The parameters of an unfiltered search that finds enough neighbors for k of them to
   /// match, if matches are spread evenly: the same parameters with a larger k. `n`:
-  /// vectors of the index.
+  /// vectors of the index. No distance bounds it.
   SearchParams Widened(std::uint64_t n) const;
   bool has_target() const { return recall.has_value() || latency.has_value(); }
   /// Whether a parameter is set that excludes a target.
