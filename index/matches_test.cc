@@ -175,7 +175,7 @@ TEST_F(MatchesTest, WhatIsFarFromTheQueryIsFoundByAScan) {
   }
   EXPECT_EQ(found[0], Exact(0, 10, far));
 
-  // Errors of codes are large beside the differences of these distances.
+  // Errors of codes are larger than the differences of these distances.
   const auto device = *Index::Open(*folder_ / "sample.hmann", {.slow = "nvme"});
   const Found exact = Exact(0, 10, far);
   const Found read = Search(device, {.k = 10, .matches = &matches})[0];

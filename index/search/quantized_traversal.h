@@ -60,8 +60,8 @@ class QuantizedTraversal {
   }
   void Finish(TraversalCounters&) const {}
 
-  /// Nearer matches are to be expected elsewhere: those found lie beyond the cells that it
-  /// has scored; or a scan had no room for some that may be among the k nearest.
+  /// Nearer matches are to be expected elsewhere: those found lie beyond the cells that
+  /// it has scored; or a scan had no room for some that may be among the k nearest.
   bool GaveUp() const {
     const Beam& found = pool_.results;
     if (pool_.params.matches == nullptr || found.size() == 0) return false;
