@@ -28,7 +28,7 @@ function commands(text) {
 const helps = new Map();
 /** The help of the longest command that the words begin with. */
 function helpOf(words) {
-  const name = words.slice(0, ["eval", "data"].includes(words[0]) ? 2 : 1).join(" ");
+  const name = words.slice(0, ["admin", "eval", "data"].includes(words[0]) ? 2 : 1).join(" ");
   if (!helps.has(name)) helps.set(name, spawnSync(hmann, [...name.split(" "), "--help-all"], { encoding: "utf8" }));
   return [name, helps.get(name)];
 }

@@ -53,7 +53,7 @@ void Loader::Load(const std::shared_ptr<ServedIndex>& index, const std::string& 
     absl::StatusOr<Replaced> loaded = index->Load(path, open, warm_, probe);
     if (!loaded.ok()) return done(loaded.status());
     done(std::exchange(loaded->now, {}));
-    WaitAndClose(std::move(loaded->before));
+    WaitUntilUnused(loaded->before);
   });
   if (begun.ok()) return;
   if (index->state() == IndexState::kLoading) index->Fail(begun);
@@ -63,11 +63,12 @@ void Loader::Load(const std::shared_ptr<ServedIndex>& index, const std::string& 
 void Loader::Close(std::shared_ptr<Generation> old) {
   if (old == nullptr) return;
   // If no thread can start, the last request closes it.
-  Run(true, [this, old = std::move(old)]() mutable { WaitAndClose(std::move(old)); }).IgnoreError();
+  Run(true, [this, old = std::move(old)] { WaitUntilUnused(old); }).IgnoreError();
 }
 
-/// Releasing the memory of a large index takes time that no request should wait for.
-void Loader::WaitAndClose(std::shared_ptr<Generation> old) const {
+/// The caller then closes it. Releasing the memory of a large index takes time that no
+/// request should wait for.
+void Loader::WaitUntilUnused(const std::shared_ptr<Generation>& old) const {
   constexpr std::chrono::milliseconds kOften(5);
   while (old != nullptr && old.use_count() > 1 && !stop_) std::this_thread::sleep_for(kOften);
 }

@@ -42,7 +42,7 @@ class Loader {
 
  private:
   absl::Status Run(bool low, std::function<void()> work);
-  void WaitAndClose(std::shared_ptr<Generation> old) const;
+  void WaitUntilUnused(const std::shared_ptr<Generation>& old) const;
 
   const OpenOptions open_;
   const bool warm_;
