@@ -94,7 +94,11 @@ class Program {
     return spawnSync(this.path, ["info", index, "--json"]).status === 0;
   }
   has(command, name) {
-    if (!this.#help.has(command)) this.#help.set(command, this.run([command, "--help"]));
+    if (!this.#help.has(command)) {
+      // Before there was --help-all, --help had all options.
+      const all = spawnSync(this.path, [command, "--help-all"], { encoding: "utf8" });
+      this.#help.set(command, all.status === 0 ? all.stdout : this.run([command, "--help"]));
+    }
     return this.#help.get(command).split(/[\s,]+/).includes(name);
   }
   /** The first of the names that this program's command has. */
