@@ -160,9 +160,9 @@ class Resolution {
               ? std::nullopt
               : context_.calibration->Find({.mode = params_.mode}, params_.k,
                                            options_.recall.value_or(kDefaultRecall));
-      // A traversal that gives up pays twice, and some take longer than expected: half is
+      // A traversal that gives up pays twice, and some take longer than expected: 3/4 is
       // a guess.
-      const double most = static_cast<double>(params_.most_distances) * (is_filtered ? 0.5 : 1);
+      const double most = static_cast<double>(params_.most_distances) * (is_filtered ? 0.75 : 1);
       if (found.has_value() && found->distances >= most) params_.mode = SearchMode::kScan;
     }
     if (params_.mode == SearchMode::kQuantized && is_filtered && params_.nprobe > 0 &&
