@@ -74,9 +74,14 @@ absl::Status OfRequest(const absl::Status& status, const SearchParams& options) 
 /// within a few hundred microseconds.
 constexpr std::uint64_t kNarrow = 512;
 
+/// With a filter, any search may end with a scan of the matches.
+constexpr std::uint64_t kFewMatches = 64 * kNarrow;
+
 bool IsNarrow(const ResolvedParams& params) {
   const std::uint64_t beams = params.mode == SearchMode::kMultiStart ? params.ef_l1 : 1;
-  return params.query_threads == 1 && params.ef_l1 <= kNarrow && params.ef_l0 * beams <= kNarrow;
+  const bool scans_few = params.matches == nullptr || params.matches->size() <= kFewMatches;
+  return scans_few && params.query_threads == 1 && params.ef_l1 <= kNarrow &&
+         params.ef_l0 * beams <= kNarrow;
 }
 
 }  // namespace
