@@ -65,7 +65,8 @@ class QuantizedTraversal {
   bool GaveUp() const {
     const Beam& found = pool_.results;
     if (pool_.params.matches == nullptr || found.size() == 0) return false;
-    if (pool_.params.nprobe == 0) return least_dropped_ <= std::min(found.bound(), most_);
+    if (pool_.params.nprobe == 0)
+      return ~least_dropped_ != 0 && least_dropped_ <= std::min(found.bound(), most_);
     return cells_.IsBeyond(pool_.index->kernels.ToDistance(found.key(found.size() - 1)));
   }
   bool Done() const { return wanted_.empty() && unscored_ == n_; }

@@ -74,7 +74,8 @@ absl::Status OfRequest(const absl::Status& status, const SearchParams& options) 
 /// within a few hundred microseconds.
 constexpr std::uint64_t kNarrow = 512;
 
-/// With a filter, any search may end with a scan of the matches.
+/// With a filter, any search may end with a scan of the matches. 64 of them for a unit of
+/// width is a guess.
 constexpr std::uint64_t kFewMatches = 64 * kNarrow;
 
 bool IsNarrow(const ResolvedParams& params) {

@@ -157,11 +157,10 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
   IndexState state() const { return state_.load(std::memory_order_acquire); }
 
   /// Opens and warms the file at `path` while another is served, then makes the name
-  /// stand for it; requests that have started finish with the generation they
-  /// started with. On errors, what was served is
-  /// served on; if nothing was, the state is FAILED. Errors: those of Generation::Open;
-  /// ABORTED while another load of this name runs, and if the name is removed meanwhile.
-  /// `probe` is checked before the file is served.
+  /// stand for it; requests that have started finish with the generation they started
+  /// with. `probe` is checked before. On errors, what was served is served on; if nothing
+  /// was, the state is FAILED. Errors: those of Generation::Open and Probe::Check; ABORTED
+  /// while another load of this name runs, and if the name is removed meanwhile.
   absl::StatusOr<Replaced> Load(const std::string& path, const OpenOptions& options,
                                 bool warm = false, const Probe& probe = {});
   absl::Status Load(const OpenOptions& options, bool warm = false) {
