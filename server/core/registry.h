@@ -159,8 +159,8 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
   /// Opens and warms the file at `path` while another is served, then makes the name
   /// stand for it; requests that have started finish with the generation they started
   /// with. `probe` is checked before. On errors, what was served is served on; if nothing
-  /// was, the state is FAILED. Errors: those of Generation::Open and Probe::Check; ABORTED
-  /// while another load of this name runs, and if the name is removed meanwhile.
+  /// was, the state is FAILED. Errors: those of Generation::Open and Probe::Check;
+  /// ABORTED while another load of this name runs, and if the name is removed meanwhile.
   absl::StatusOr<Replaced> Load(const std::string& path, const OpenOptions& options,
                                 bool warm = false, const Probe& probe = {});
   absl::Status Load(const OpenOptions& options, bool warm = false) {
