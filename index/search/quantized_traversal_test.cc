@@ -134,6 +134,53 @@ TEST(QuantizedTraversal, WithEveryParamOpenItIsExact) {
   }
 }
 
+TEST(QuantizedTraversal, ReadsNoRecordOfANodeThatDoesNotMatch) {
+  const RandomIndex index({.n = 2000, .n1 = 200, .m = 4, .dim = 12, .seed = 5, .bits = 2});
+  const PlacedIndex& placed = index.placed();
+  Matches matches(placed.layers.n(), placed.Context().content_hash);
+  for (NodeId id = 0; id < placed.layers.n(); ++id) {
+    if (Random(9, id) % 5 == 0) matches.Add(id);
+  }
+  for (const std::int64_t ef_l0 : {0, 40}) {
+    for (const bool scans : {false, true}) {
+      SCOPED_TRACE(absl::StrCat("ef_l0 ", ef_l0, scans ? ", scan" : ""));
+      const SearchParams requested{.k = 10,
+                                   .ef_l1 = 50,
+                                   .ef_l0 = ef_l0,
+                                   .mode = SearchMode::kQuantized,
+                                   .nprobe = 50,
+                                   .matches = &matches};
+      const absl::StatusOr<ResolvedParams> options = requested.Resolve(placed.Context());
+      ASSERT_TRUE(options.ok()) << options.status();
+      LayerScratch scratch;
+      NullLayerCounters none;
+      OpenBeam(placed.upper[0], index.Query(1).data(), 0, 50, scratch, none);
+      SearchLayer(placed.upper[0], index.Query(1).data(), 50, scratch, none);
+      TraversalCounters counters;
+      counters.Clear(true);
+      QuantizedTraversal traversal;
+      const std::vector<std::byte> query = index.Query(1);
+      traversal.Open({.index = placed,
+                      .query = query.data(),
+                      .params = *options,
+                      .scratch = scratch,
+                      .counters = counters,
+                      .scans = scans});
+      std::size_t of_matches = 0;
+      std::vector<const std::byte*> records;
+      for (; !traversal.Done(); traversal.Absorb(records)) {
+        records.clear();
+        for (const NodeId id : traversal.Wanted()) {
+          records.push_back(placed.Record(id));
+          EXPECT_TRUE(matches.Has(id)) << id;
+          of_matches += id >= placed.n1() ? 1 : 0;
+        }
+      }
+      EXPECT_GE(of_matches, 5u);
+    }
+  }
+}
+
 TEST(QuantizedTraversal, AnIndexWithoutCodesSaysSo) {
   const RandomIndex index({});
   ParamsExecutor runner(index.placed());
