@@ -121,11 +121,12 @@ class Resolution {
 
   /// How many distances a traversal in DRAM computes in the time of a scan. Either costs
   /// as much as reading its row and some bytes, and a traversal's more for each place of
-  /// the beam, parts of which move. The numbers are guesses: on 20,000 vectors of 12 to
-  /// 384 bytes in the cache of a Sapphire Rapids, a traversal's cost 3 to 5 times a
-  /// scan's.
+  /// the beam, parts of which move. The numbers are guesses: among matches in one and ten
+  /// million SIFT vectors, a traversal's distance cost 3.3 times a scan's, with beams of
+  /// 800 to 4,000 places (doc/notes/filters.md); on 20,000 vectors of 12 to 384 bytes in
+  /// the cache of a Sapphire Rapids, 3 to 5 times.
   std::uint64_t ScanInDistances() const {
-    constexpr std::uint64_t kMoreOfScan = 192, kMore = 512, kPlacesPerByte = 2;
+    constexpr std::uint64_t kMoreOfScan = 192, kMore = 832, kPlacesPerByte = 8;
     const std::uint64_t row = context_.row_bytes, places = std::max(params_.ef_l0, params_.ef_l1);
     const std::uint64_t scanned = context_.scanned > 0 ? context_.scanned : context_.n;
     return scanned * (row + kMoreOfScan) / (row + kMore + places / kPlacesPerByte);
