@@ -55,11 +55,16 @@ absl::StatusOr<const Region*> IndexImpl::PlaceSection(const Section& section, co
 absl::Status IndexImpl::CheckNow(std::initializer_list<SectionKind> kinds) const {
   for (const Section& section : file_.sections()) {
     if (std::find(kinds.begin(), kinds.end(), section.kind) == kinds.end()) continue;
-    ChunkedChecksum checksum;
-    checksum.Append(file_.Bytes(section).data(), section.bytes);
+    const std::byte* const bytes = file_.Bytes(section).data();
+    std::vector<std::uint64_t> digests(ChecksumChunks(section.bytes));
+    ThreadPool(UsableCores())
+        .ParallelFor(digests.size(), 1, [&](std::size_t chunk, std::size_t, int) {
+          const std::size_t at = chunk * kChecksumChunk;
+          digests[chunk] = Checksum(bytes + at, std::min(kChecksumChunk, section.bytes - at));
+        });
     HMANN_RETURN_IF_ERROR(
         CompareChecksum({file_.file().path(), section.offset, Name(section), section.bytes},
-                        section.checksum, checksum.Digest()));
+                        section.checksum, ChunkedChecksum::Combine(digests)));
   }
   return absl::OkStatus();
 }
@@ -194,12 +199,14 @@ absl::Status IndexImpl::MakeCodes(std::uint32_t bits, const Tier& fast, Progress
     return DataLoss(file_.file().path(), ": section scalar_range: ", quantizer.status().message());
   }
   HMANN_RETURN_IF_ERROR(quantizer.status());
-  // They stand for the rows of L0: where these stay in the file, so do they.
-  if (stored && placed_.l0 == file_.l0().data()) {
+  // They stand for the rows of L0: where these stay in the file, so do they. Codes that
+  // need no padding are copied and checked at once, as other sections are.
+  const bool in_file = placed_.l0 == file_.l0().data();
+  const std::size_t stride = quantizer->code_bytes();
+  if (stored && (in_file || stride % kCodeAlignment == 0)) {
     HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> mapped, MakeTier("mapped"));
-    HMANN_ASSIGN_OR_RETURN(const Region* region,
-                           PlaceSection(file_.sections().back(), *mapped, progress));
-    const std::size_t stride = quantizer->code_bytes();
+    HMANN_ASSIGN_OR_RETURN(const Region* region, PlaceSection(file_.sections().back(),
+                                                              in_file ? *mapped : fast, progress));
     scalar_codes_ = ViewScalarCodes(placed_, *std::move(quantizer), region->data(), stride);
   } else {
     if (stored) HMANN_RETURN_IF_ERROR(CheckNow({SectionKind::kScalarCodes}));

@@ -9,14 +9,6 @@
 #include "index/base/thread_pool.h"
 
 namespace hmann {
-namespace {
-
-/// In memory, codes begin at multiples of this: half a cache line, so that codes of 96
-/// bytes are not padded. Without that, queries of 96-d and 100-d vectors took 1.2 times
-/// as long (doc/notes/format3.md).
-constexpr std::size_t kAlignment = 32;
-
-}  // namespace
 
 std::unique_ptr<ScalarCodes> ViewScalarCodes(const PlacedIndex& index, ScalarQuantizer quantizer,
                                              const std::byte* codes, std::size_t stride) {
@@ -36,7 +28,7 @@ absl::StatusOr<std::unique_ptr<ScalarCodes>> MakeScalarCodes(const PlacedIndex& 
                                                              const std::byte* stored,
                                                              const Tier& tier, Progress& progress) {
   const std::size_t n = index.layers.n(), bytes = quantizer.code_bytes(),
-                    stride = RoundUp(bytes, kAlignment);
+                    stride = RoundUp(bytes, kCodeAlignment);
   progress.Start("scalar codes", n, "vectors");
   HMANN_ASSIGN_OR_RETURN(Region region, tier.Make(n * stride, [&](std::byte* codes) {
     ThreadPool pool(UsableCores());
