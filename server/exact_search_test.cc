@@ -118,12 +118,6 @@ TEST_F(ExactSearchTest, ItHasTheLimitsOfASearch) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(operator_->ExactSearch("none", QueryAt(0), {.k = 10}).status().code(),
             StatusCode::kNotFound);
-  EXPECT_EQ(
-      operator_
-          ->ExactSearch("mapped", QueryAt(0), {.k = 10}, {.deadline = std::chrono::nanoseconds(1)})
-          .status()
-          .code(),
-      StatusCode::kDeadlineExceeded);
   EXPECT_EQ(Connected("reader").ExactSearch("mapped", QueryAt(0), {.k = 10}).status().code(),
             StatusCode::kPermissionDenied);
   const Served open(LoopbackOptions({{"mapped", SampleIndex()}}));
