@@ -77,8 +77,7 @@ class SearchService
   absl::StatusOr<Access> MayAdminister(const grpc::CallbackServerContext& context) const;
   /// Admin.ExactSearch, by the pool, with the limits and the deadline of a search.
   grpc::ServerUnaryReactor* SearchExactly(grpc::CallbackServerContext* context,
-                                          const grpc::ByteBuffer* request,
-                                          grpc::ByteBuffer* reply);
+                                          const grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
 
  private:
   UnaryCall* NewCall(grpc::CallbackServerContext* context, Method method, UnaryCall::Begin begin);
