@@ -133,6 +133,8 @@ absl::Status MemoryGroup::Limit(std::uint64_t bytes) {
     // unnecessary.
     (void)WriteValue(folder_ + "/memory.swap.max", "0");
   } else {
+    // It may never be below the limit, so it goes first upward and last downward.
+    (void)WriteValue(folder_ + "/memory.memsw.limit_in_bytes", text);
     HMANN_RETURN_IF_ERROR(WriteValue(folder_ + "/memory.limit_in_bytes", text));
     HMANN_RETURN_IF_ERROR(WriteValue(folder_ + "/memory.swappiness", "0"));
     (void)WriteValue(folder_ + "/memory.memsw.limit_in_bytes", text);

@@ -33,7 +33,10 @@ const Kernels& Index::kernels() const { return impl_->placed().kernels; }
 std::vector<Placement> Index::Placements() const { return impl_->Placements(); }
 std::vector<std::string> Index::Choices() const { return impl_->Choices(); }
 std::vector<std::string> Index::Warnings() const { return impl_->Warnings(); }
-void Index::Warm(bool requested) const { impl_->Warm(requested); }
+void Index::Warm(bool requested, Progress* progress) const {
+  Progress quiet(Progress::Show::kNever);
+  impl_->Warm(requested, progress != nullptr ? *progress : quiet);
+}
 std::uint64_t Index::bytes_in_place() const { return impl_->BytesInPlace(); }
 absl::Status Index::ForLabels(
     const std::function<void(std::span<const std::uint32_t>, std::span<const std::uint64_t>)>&

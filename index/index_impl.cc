@@ -276,6 +276,7 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
                            " is for L0 only: give dram, numa:N or mapped, and this one to slow");
   }
   const IndexInfo& info = file_.info();
+  progress.Expect(info.file_bytes);
   tuned_ = std::make_shared<const absl::StatusOr<TunedTable>>(
       ReadTunedTable(file_.file().path(), info.content_hash, info.n));
   attributes_ =
@@ -404,7 +405,7 @@ TunedEntryKey PlacementOf(const OpenOptions& options, std::uint32_t sq_bits) {
           cached ? absl::StrCat(policy, " ", options.cache_bytes) : "none"};
 }
 
-void IndexImpl::Warm(bool requested) const {
+void IndexImpl::Warm(bool requested, Progress& progress) const {
   std::uint64_t all = 0;
   std::vector<std::span<const std::byte>> parts;
   for (const auto& section : sections_) {
@@ -414,9 +415,13 @@ void IndexImpl::Warm(bool requested) const {
       parts.push_back(left.first(std::min(kWarmedAtOnce, left.size())));
   }
   if (!requested && all > UsableMemoryBytes()) return;
+  progress.Start("read ahead", all, "bytes");
   ThreadPool pool(UsableCores());
-  pool.ParallelFor(parts.size(), 1,
-                   [&](std::size_t begin, std::size_t, int) { ReadPages(parts[begin]); });
+  pool.ParallelFor(parts.size(), 1, [&](std::size_t begin, std::size_t, int) {
+    ReadPages(parts[begin]);
+    progress.Advance(parts[begin].size());
+  });
+  progress.Finish();
 }
 
 std::uint64_t IndexImpl::BytesInPlace() const {

@@ -41,7 +41,7 @@ class IndexImpl {
   std::vector<Placement> Placements() const;
   std::vector<std::string> Choices() const;
   std::vector<std::string> Warnings() const;
-  void Warm(bool requested) const;
+  void Warm(bool requested, Progress& progress) const;
   /// See Index.
   std::uint64_t BytesInPlace() const;
   absl::Status ForLabels(const std::function<void(std::span<const NodeId>,

@@ -9,6 +9,7 @@
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "server/convert.h"
+#include "server/core/tokens.h"
 #include "server/grpc_status.h"
 #include "server/server.h"
 #include "server/service.h"
@@ -96,6 +97,7 @@ void Describe(ServedIndex& index, v1::IndexStatus* wire) {
   loading.set_done(at.done);
   loading.set_total(at.total);
   loading.set_unit(at.unit);
+  loading.set_share(facts.loading->progress.Share());
 }
 
 }  // namespace
@@ -104,10 +106,16 @@ template <typename Work>
 grpc::ServerUnaryReactor* AdminService::Answer(grpc::CallbackServerContext* context,
                                                const Work& work) {
   const auto began = std::chrono::steady_clock::now();
-  absl::Status status = search_.MayAdminister(*context);
-  if (status.ok()) status = work();
+  absl::StatusOr<Access> access = search_.MayAdminister(*context);
+  const absl::Status status = access.ok() ? work(*access) : access.status();
   metrics_.Ended(Method::kAdmin, nullptr, status, std::chrono::steady_clock::now() - began, 0);
   return Reply(context, status);
+}
+
+grpc::ServerUnaryReactor* AdminService::ExactSearch(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* request,
+                                                    grpc::ByteBuffer* reply) {
+  return search_.SearchExactly(context, request, reply);
 }
 
 grpc::ServerUnaryReactor* AdminService::Load(grpc::CallbackServerContext* context,
@@ -115,7 +123,8 @@ grpc::ServerUnaryReactor* AdminService::Load(grpc::CallbackServerContext* contex
                                              v1::LoadResponse* response) {
   const std::shared_ptr<LoadCall> call = LoadCall::Start(context, response, &metrics_);
   const auto load = [&]() -> absl::Status {
-    HMANN_RETURN_IF_ERROR(search_.MayAdminister(*context));
+    HMANN_ASSIGN_OR_RETURN(Access access, search_.MayAdminister(*context));
+    HMANN_RETURN_IF_ERROR(access.Check(Role::kAdmin, request->index()));
     HMANN_ASSIGN_OR_RETURN(OpenOptions open, ReadOptions(request->options(), server_.open()));
     server_.Load({request->index(), request->path(), std::move(open)}, ReadProbe(request->probe()),
                  [call](const auto& loaded) { call->End(loaded); });
@@ -129,40 +138,49 @@ grpc::ServerUnaryReactor* AdminService::Swap(grpc::CallbackServerContext* contex
                                              const v1::SwapRequest* request,
                                              v1::LoadResponse* response) {
   const std::shared_ptr<LoadCall> call = LoadCall::Start(context, response, &metrics_);
-  if (const absl::Status status = search_.MayAdminister(*context); !status.ok()) {
-    call->End(status);
-  } else {
+  const auto swap = [&]() -> absl::Status {
+    HMANN_ASSIGN_OR_RETURN(Access access, search_.MayAdminister(*context));
+    HMANN_RETURN_IF_ERROR(access.Check(Role::kAdmin, request->index()));
     server_.Swap(request->index(), request->path(), ReadProbe(request->probe()),
                  [call](const auto& loaded) { call->End(loaded); });
-  }
+    return absl::OkStatus();
+  };
+  if (const absl::Status status = swap(); !status.ok()) call->End(status);
   return call.get();
 }
 
 grpc::ServerUnaryReactor* AdminService::Unload(grpc::CallbackServerContext* context,
                                                const v1::UnloadRequest* request,
                                                v1::UnloadResponse*) {
-  return Answer(context, [&] { return server_.Unload(request->index()); });
+  return Answer(context, [&](Access& access) {
+    const absl::Status may = access.Check(Role::kAdmin, request->index());
+    return may.ok() ? server_.Unload(request->index()) : may;
+  });
 }
 
 grpc::ServerUnaryReactor* AdminService::Status(grpc::CallbackServerContext* context,
                                                const v1::StatusRequest* request,
                                                v1::StatusResponse* response) {
-  return Answer(context, [&]() -> absl::Status {
-    Registry::Indexes indexes = server_.registry().indexes();
+  return Answer(context, [&](Access& access) -> absl::Status {
     if (!request->index().empty()) {
+      HMANN_RETURN_IF_ERROR(access.Check(Role::kAdmin, request->index()));
       HMANN_ASSIGN_OR_RETURN(const auto one, server_.registry().Find(request->index()));
-      indexes = {one};
+      Describe(*one, response->add_indexes());
+      return absl::OkStatus();
     }
-    for (const auto& index : indexes) Describe(*index, response->add_indexes());
+    for (const auto& index : server_.registry().indexes()) {
+      if (access.Check(Role::kAdmin, index->name()).ok()) Describe(*index, response->add_indexes());
+    }
     return absl::OkStatus();
   });
 }
 
 grpc::ServerUnaryReactor* AdminService::Drain(grpc::CallbackServerContext* context,
                                               const v1::DrainRequest*, v1::DrainResponse*) {
-  return Answer(context, [this] {
-    server_.RequestDrain();
-    return absl::OkStatus();
+  return Answer(context, [this](Access& access) {
+    const absl::Status may = access.CheckAll(Role::kAdmin);
+    if (may.ok()) server_.RequestDrain();
+    return may;
   });
 }
 

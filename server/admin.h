@@ -11,12 +11,19 @@ class SearchService;
 class Server;
 
 /// Implements hmann.v1.Admin over a server. Each call needs a token of role admin.
-class AdminService : public v1::Admin::CallbackService {
+class AdminService
+    : public v1::Admin::WithRawCallbackMethod_ExactSearch<
+          v1::Admin::WithCallbackMethod_Load<v1::Admin::WithCallbackMethod_Swap<
+              v1::Admin::WithCallbackMethod_Unload<v1::Admin::WithCallbackMethod_Status<
+                  v1::Admin::WithCallbackMethod_Drain<v1::Admin::Service>>>>>> {
  public:
   /// All must outlive this. `search` knows the tokens.
-  AdminService(Server* server, const SearchService* search, Metrics* metrics)
+  AdminService(Server* server, SearchService* search, Metrics* metrics)
       : server_(*server), search_(*search), metrics_(*metrics) {}
 
+  grpc::ServerUnaryReactor* ExactSearch(grpc::CallbackServerContext* context,
+                                        const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* reply) override;
   grpc::ServerUnaryReactor* Load(grpc::CallbackServerContext* context,
                                  const v1::LoadRequest* request,
                                  v1::LoadResponse* response) override;
@@ -34,12 +41,12 @@ class AdminService : public v1::Admin::CallbackService {
                                   v1::DrainResponse* response) override;
 
  private:
-  /// Ends a call with the outcome of `work`, which only runs if the caller may call.
+  /// Ends a call with the outcome of `work`, which only runs if the caller has the role.
   template <typename Work>
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const Work& work);
 
   Server& server_;
-  const SearchService& search_;
+  SearchService& search_;
   Metrics& metrics_;
 };
 

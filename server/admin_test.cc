@@ -25,6 +25,7 @@
 namespace hmann::server {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
@@ -366,6 +367,8 @@ TEST_F(AdminTest, WhatIsServedIsOnThePage) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat(line, "\n")));
   EXPECT_THAT(text, HasSubstr("hmann_index_load_seconds{index=\"name\"} "));
   EXPECT_THAT(text, HasSubstr("process_open_fds "));
+  EXPECT_THAT(text,
+              ContainsRegex("hmann_build_info\\{compiler=\"[^\"]+\",version=\"[0-9.]+\"\\} 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("hmann_queries_total"))) << "nobody has searched";
 }
 
@@ -432,6 +435,9 @@ TEST_F(HungTest, AFileThatHangsHoldsUpNoOther) {
   EXPECT_EQ(status.state, client::IndexState::kLoading);
   ASSERT_TRUE(status.loading.has_value());
   EXPECT_EQ(status.loading->path, large_);
+  EXPECT_GT(status.loading->share, 0) << "of the file: the upper layers are loaded, L0 hangs";
+  EXPECT_LT(status.loading->share, 1);
+  EXPECT_THAT(Metrics(), HasSubstr("hmann_index_loading_share{index=\"second\"} 0."));
   EXPECT_TRUE(operator_->Swap("name", large_).ok());
   EXPECT_TRUE(operator_->Load("third", small_).ok());
   EXPECT_TRUE(Ask("third").ok());

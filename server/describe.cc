@@ -36,7 +36,9 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
   const auto began = QueuedRequest::Clock::now();
   std::shared_ptr<ServedIndex> named;
   const auto describe = [&]() -> absl::Status {
-    HMANN_RETURN_IF_ERROR(Authorized(*context, request->where() ? Role::kAdmin : Role::kRead));
+    const Role needed = request->where() ? Role::kAdmin : Role::kRead;
+    HMANN_ASSIGN_OR_RETURN(Access access, Authorized(*context, needed));
+    HMANN_RETURN_IF_ERROR(access.Check(needed, request->index()));
     named = serving_.registry.Named(request->index());
     HMANN_ASSIGN_OR_RETURN(const Snapshot index, serving_.registry.Get(request->index()));
     response->set_index(index.served().name());
@@ -69,12 +71,15 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* SearchService::List(grpc::CallbackServerContext* context,
                                               const v1::ListRequest*, v1::ListResponse* response) {
   const auto began = QueuedRequest::Clock::now();
-  if (const absl::Status status = Authorized(*context, Role::kRead); !status.ok()) {
-    serving_.metrics.Ended(Method::kList, nullptr, status, {}, 0);
-    return Reply(context, status);
+  absl::StatusOr<Access> access = Authorized(*context, Role::kRead);
+  if (!access.ok()) {
+    serving_.metrics.Ended(Method::kList, nullptr, access.status(), {}, 0);
+    return Reply(context, access.status());
   }
-  for (const auto& served : serving_.registry.indexes())
-    Summarize(*served, response->add_indexes());
+  for (const auto& served : serving_.registry.indexes()) {
+    if (access->Check(Role::kRead, served->name()).ok())
+      Summarize(*served, response->add_indexes());
+  }
   serving_.metrics.Ended(Method::kList, nullptr, absl::OkStatus(),
                          QueuedRequest::Clock::now() - began, 0);
   return Finished(context, absl::OkStatus(), response->ByteSizeLong());

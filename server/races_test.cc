@@ -190,9 +190,10 @@ TEST_F(RacesTest, CallersOperatorsAndWhatRunsInTheBackground) {
       std::filesystem::rename(folder_.path() + "/tokens.new", tokens_file);
       EXPECT_TRUE(tokens->Reload().ok());
     });
+    Access kept(tokens.get(), "Bearer kept");  // as of a stream
     const Repeated authorizes([&] {
-      EXPECT_EQ(Authorize(tokens.get(), "Bearer kept", Role::kRead), absl::OkStatus());
-      EXPECT_EQ(Authorize(tokens.get(), "Bearer none", Role::kRead).code(),
+      EXPECT_EQ(kept.Check(Role::kRead, "sift"), absl::OkStatus());
+      EXPECT_EQ(Access(tokens.get(), "Bearer none").Check(Role::kRead).code(),
                 absl::StatusCode::kUnauthenticated);
     });
     std::vector<std::thread> callers;

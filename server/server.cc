@@ -130,6 +130,7 @@ absl::Status Server::Listen() {
   if (!options_.tokens.empty()) {
     HMANN_ASSIGN_OR_RETURN(tokens_, TokenFile::Open(options_.tokens));
     service_->RequireTokens(tokens_.get());
+    registry_->HideNames();
   }
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

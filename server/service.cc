@@ -67,6 +67,26 @@ class SingleSearch : public SmallCall<QueryRequest> {
   v1::SearchResponse response_;
 };
 
+/// Compares all vectors that match, whatever the defaults of the index are.
+class ExactSearch : public SingleSearch {
+ public:
+  static constexpr Method kMethod = Method::kAdmin;
+  using SingleSearch::SingleSearch;
+
+  static absl::StatusOr<Query> Read(const Serving& serving, const Request& request) {
+    v1::SearchParams options = request.options();
+    if (options.mode() != v1::MODE_UNSPECIFIED && options.mode() != v1::MODE_SCAN)
+      return BadField("options.mode", "expected none or scan: all vectors are compared");
+    options.set_mode(v1::MODE_SCAN);
+    HMANN_ASSIGN_OR_RETURN(Query query, ReadQuery(serving.registry, serving.limits, request.index(),
+                                                  request.query(), 1, "query", options));
+    // Such a width is that of a search by vectors, not by codes.
+    query.options.search.params.ef_l0 = static_cast<std::uint32_t>(query.index->info().n);
+    query.options.narrow = false;
+    return query;
+  }
+};
+
 class BatchSearch : public UnaryWork<QueryRequest> {
  public:
   using Request = v1::SearchBatchRequest;
@@ -198,15 +218,18 @@ absl::Status CheckHeaders(const grpc::CallbackServerContext& context) {
 
 }  // namespace
 
-absl::Status SearchService::Authorized(const grpc::CallbackServerContext& context,
-                                       Role needed) const {
+absl::StatusOr<Access> SearchService::Authorized(const grpc::CallbackServerContext& context,
+                                                 Role needed) const {
+  Access access(tokens_, AuthorizationOf(context));
   absl::Status status = CheckHeaders(context);
-  if (status.ok()) status = Authorize(tokens_, AuthorizationOf(context), needed);
-  if (!status.ok()) unread_.Refused(context.peer());
+  if (status.ok()) status = access.Check(needed);
+  if (status.ok()) return access;
+  unread_.Refused(context.peer());
   return status;
 }
 
-absl::Status SearchService::MayAdminister(const grpc::CallbackServerContext& context) const {
+absl::StatusOr<Access> SearchService::MayAdminister(
+    const grpc::CallbackServerContext& context) const {
   if (tokens_ == nullptr) {
     return absl::PermissionDeniedError(
         "hmann.v1.Admin is for tokens of role admin: start the server with --tokens");
@@ -214,10 +237,13 @@ absl::Status SearchService::MayAdminister(const grpc::CallbackServerContext& con
   return Authorized(context, Role::kAdmin);
 }
 
-absl::Status SearchService::MayStart(const grpc::CallbackServerContext& context) {
-  if (!stopping_.load(std::memory_order_relaxed)) return Authorized(context, Role::kRead);
-  refused_.fetch_add(1);
-  return ServerStopping();
+absl::StatusOr<Access> SearchService::MayStart(const grpc::CallbackServerContext& context,
+                                               Method method) {
+  if (stopping_.load(std::memory_order_relaxed)) {
+    refused_.fetch_add(1);
+    return ServerStopping();
+  }
+  return method == Method::kAdmin ? MayAdminister(context) : Authorized(context, Role::kRead);
 }
 
 grpc::ServerUnaryReactor* SearchService::Finished(grpc::CallbackServerContext* context,
@@ -233,11 +259,13 @@ Caller SearchService::CallerOf(const grpc::CallbackServerContext& context, Metho
 /// The work for a request. On errors, `named` is the index that it names, or null.
 template <typename Work, typename To>
 absl::StatusOr<std::unique_ptr<Work>> SearchService::Make(
-    const To& to, const grpc::CallbackServerContext& context, const grpc::ByteBuffer& bytes,
-    std::shared_ptr<ServedIndex>* named) const {
+    const To& to, Access& access, const grpc::CallbackServerContext& context,
+    const grpc::ByteBuffer& bytes, std::shared_ptr<ServedIndex>* named) const {
+  constexpr Role kNeeded = Work::kMethod == Method::kAdmin ? Role::kAdmin : Role::kRead;
   const CallFacts facts{Work::kMethod, QueuedRequest::Clock::now(), CallDeadline(context)};
   auto request = std::make_unique<typename Work::Request>();
   HMANN_RETURN_IF_ERROR(Read(bytes, request.get()));
+  HMANN_RETURN_IF_ERROR(access.Check(kNeeded, request->index()));
   auto read = Work::Read(serving_, *request);
   if (!read.ok()) {
     *named = serving_.registry.Named(request->index());
@@ -246,30 +274,43 @@ absl::StatusOr<std::unique_ptr<Work>> SearchService::Make(
   return std::make_unique<Work>(to, std::move(request), serving_, *std::move(read), facts);
 }
 
-grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context,
-                                                const grpc::ByteBuffer* request,
-                                                grpc::ByteBuffer* reply) {
+template <typename Work>
+grpc::ServerUnaryReactor* SearchService::Small(grpc::CallbackServerContext* context,
+                                               const grpc::ByteBuffer& request,
+                                               grpc::ByteBuffer* reply) {
   std::shared_ptr<ServedIndex> named;
-  if (!request->Valid()) unread_.Refused(context->peer());
-  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<SingleSearch>> {
-    HMANN_RETURN_IF_ERROR(MayStart(*context));
-    const SingleSearch::To to{context, reply, &replies_};
-    return Make<SingleSearch>(to, *context, *request, &named);
+  if (!request.Valid()) unread_.Refused(context->peer());
+  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Work>> {
+    HMANN_ASSIGN_OR_RETURN(Access access, MayStart(*context, Work::kMethod));
+    const typename Work::To to{context, reply, &replies_};
+    return Make<Work>(to, access, *context, request, &named);
   };
   auto made = make();
   if (!made.ok()) {
-    serving_.metrics.Ended(Method::kSearch, named.get(), made.status(), {}, 0);
+    serving_.metrics.Ended(Work::kMethod, named.get(), made.status(), {}, 0);
     return Reply(context, made.status());
   }
-  SingleSearch* const call = made->release();  // deletes itself
-  serving_.pool.Start(call, [&] { return CallerOf(*context, Method::kSearch); });
+  Work* const call = made->release();  // deletes itself
+  serving_.pool.Start(call, [&] { return CallerOf(*context, Work::kMethod); });
   return call;
 }
 
+grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context,
+                                                const grpc::ByteBuffer* request,
+                                                grpc::ByteBuffer* reply) {
+  return Small<SingleSearch>(context, *request, reply);
+}
+
+grpc::ServerUnaryReactor* SearchService::SearchExactly(grpc::CallbackServerContext* context,
+                                                       const grpc::ByteBuffer* request,
+                                                       grpc::ByteBuffer* reply) {
+  return Small<ExactSearch>(context, *request, reply);
+}
+
 template <typename Work>
-void SearchService::Begin(UnaryCall* call, const grpc::ByteBuffer& bytes) {
+void SearchService::Begin(UnaryCall* call, Access& access, const grpc::ByteBuffer& bytes) {
   std::shared_ptr<ServedIndex> named;
-  auto work = Make<Work>(call, call->context(), bytes, &named);
+  auto work = Make<Work>(call, access, call->context(), bytes, &named);
   if (!work.ok()) return call->Refuse(work.status(), named.get());
   QueuedRequest* const job = work->get();
   call->Keep(*std::move(work));
@@ -285,11 +326,14 @@ UnaryCall* SearchService::NewCall(grpc::CallbackServerContext* context, Method m
 
 template <typename Work>
 grpc::ServerGenericBidiReactor* SearchService::Unary(grpc::CallbackServerContext* context) {
+  absl::StatusOr<Access> access = MayStart(*context, Work::kMethod);
   UnaryCall* const call =
       NewCall(context, Work::kMethod,
-              [this](UnaryCall* call, const grpc::ByteBuffer& bytes) { Begin<Work>(call, bytes); });
-  if (const absl::Status may = MayStart(*context); !may.ok()) {
-    call->Refuse(may);
+              [this, access](UnaryCall* call, const grpc::ByteBuffer& bytes) mutable {
+                Begin<Work>(call, *access, bytes);
+              });
+  if (!access.ok()) {
+    call->Refuse(access.status());
     return call;
   }
   if (serving_.pool.RefusesSome()) {
@@ -311,16 +355,15 @@ void SearchService::LookIn() {
 }
 
 grpc::ServerGenericBidiReactor* SearchService::Stream(grpc::CallbackServerContext* context) {
-  if (const absl::Status status = MayStart(*context); !status.ok()) {
+  absl::StatusOr<Access> access = MayStart(*context, Method::kSearchStream);
+  if (!access.ok()) {
     UnaryCall* const call = NewCall(context, Method::kSearchStream, nullptr);
-    call->Refuse(status);
+    call->Refuse(access.status());
     return call;
   }
-  std::function<absl::Status()> may;
-  if (tokens_ != nullptr) may = [this, context] { return Authorized(*context, Role::kRead); };
   std::shared_ptr<StreamCall> stream =
       StreamCall::Start(serving_, &replies_, &unread_, context,
-                        CallerOf(*context, Method::kSearchStream), std::move(may));
+                        CallerOf(*context, Method::kSearchStream), *std::move(access));
   {
     const std::lock_guard lock(mutex_);
     // The list holds at most twice as many as are live.

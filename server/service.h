@@ -25,6 +25,9 @@ namespace hmann::server {
 ///
 /// The methods that gRPC calls "generic" are CreateReactor's. gRPC starts these before
 /// their request has come, so a call can be refused first.
+///
+/// Rights are checked by Access: when a call arrives, before its request is read, and
+/// when its request names the index. A stream checks them for each query.
 class SearchService
     : public v1::Search::WithRawCallbackMethod_Search<
           v1::Search::WithGenericMethod_SearchBatch<v1::Search::WithGenericMethod_SearchStream<
@@ -69,27 +72,33 @@ class SearchService
                                  const v1::ListRequest* request,
                                  v1::ListResponse* response) override;
 
-  /// Whether a call of hmann.v1.Admin may go on. Errors: those of Authorize;
-  /// PERMISSION_DENIED without tokens.
-  absl::Status MayAdminister(const grpc::CallbackServerContext& context) const;
+  /// What the sender of a call of hmann.v1.Admin may do. Errors: those of Access::Check
+  /// for the role admin; PERMISSION_DENIED without tokens.
+  absl::StatusOr<Access> MayAdminister(const grpc::CallbackServerContext& context) const;
+  /// Admin.ExactSearch, by the pool, with the limits and the deadline of a search.
+  grpc::ServerUnaryReactor* SearchExactly(grpc::CallbackServerContext* context,
+                                          const grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
 
  private:
   UnaryCall* NewCall(grpc::CallbackServerContext* context, Method method, UnaryCall::Begin begin);
   template <typename Work>
   grpc::ServerGenericBidiReactor* Unary(grpc::CallbackServerContext* context);
   template <typename Work, typename To>
-  absl::StatusOr<std::unique_ptr<Work>> Make(const To& to,
+  absl::StatusOr<std::unique_ptr<Work>> Make(const To& to, Access& access,
                                              const grpc::CallbackServerContext& context,
                                              const grpc::ByteBuffer& bytes,
                                              std::shared_ptr<ServedIndex>* named) const;
   template <typename Work>
-  void Begin(UnaryCall* call, const grpc::ByteBuffer& bytes);
+  void Begin(UnaryCall* call, Access& access, const grpc::ByteBuffer& bytes);
+  template <typename Work>
+  grpc::ServerUnaryReactor* Small(grpc::CallbackServerContext* context,
+                                  const grpc::ByteBuffer& request, grpc::ByteBuffer* reply);
   grpc::ServerGenericBidiReactor* Stream(grpc::CallbackServerContext* context);
   /// Ends a call immediately, with a reply of `bytes` bytes.
   grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context,
                                      const absl::Status& status, std::uint64_t bytes);
-  absl::Status MayStart(const grpc::CallbackServerContext& context);
-  absl::Status Authorized(const grpc::CallbackServerContext& context, Role needed) const;
+  absl::StatusOr<Access> MayStart(const grpc::CallbackServerContext& context, Method method);
+  absl::StatusOr<Access> Authorized(const grpc::CallbackServerContext& context, Role needed) const;
   Caller CallerOf(const grpc::CallbackServerContext& context, Method method) const;
 
   const Serving serving_;

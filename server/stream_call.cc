@@ -86,25 +86,24 @@ class StreamCall::Group : public QueuedQuery {
 std::shared_ptr<StreamCall> StreamCall::Start(const Serving& serving, ReplyWatch* replies,
                                               UnreadRequests* unread,
                                               grpc::CallbackServerContext* call, Caller caller,
-                                              std::function<absl::Status()> may) {
+                                              Access access) {
   std::shared_ptr<StreamCall> stream(
-      new StreamCall(serving, replies, unread, call, caller, std::move(may)));
+      new StreamCall(serving, replies, unread, call, caller, std::move(access)));
   stream->self_ = stream;
   stream->Settle(false);
   return stream;
 }
 
 StreamCall::StreamCall(const Serving& serving, ReplyWatch* replies, UnreadRequests* unread,
-                       grpc::CallbackServerContext* call, Caller caller,
-                       std::function<absl::Status()> may)
+                       grpc::CallbackServerContext* call, Caller caller, Access access)
     : Call(/*is_stream=*/true),
       serving_(serving),
       unread_(*unread),
       context_(*call),
       caller_(caller),
-      may_(std::move(may)),
       deadline_(CallDeadline(*call)),
-      reply_(replies, [call] { call->TryCancel(); }) {}
+      reply_(replies, [call] { call->TryCancel(); }),
+      access_(std::move(access)) {}
 
 /// Requires the mutex.
 void StreamCall::Queue(const grpc::ByteBuffer& reply) {
@@ -121,15 +120,25 @@ void StreamCall::End(const absl::Status& status) {
   Settle(false);
 }
 
-absl::Status StreamCall::Parse(Asked* requested) {
-  requested->began = QueuedRequest::Clock::now();
-  requested->id = requested->request->id();
+/// Reads a message. Errors, which end the stream: bytes that do not parse as one; a name
+/// for which the client has no right, or not any more.
+absl::Status StreamCall::Take(Asked* requested) {
+  HMANN_RETURN_IF_ERROR(Read(in_, requested->request.get()));
   const v1::SearchRequest& search = requested->request->search();
   // New settings stay in force even when they are invalid, so that each query gets the
   // error.
   if (!search.index().empty() || search.has_options()) options_ = nullptr;
   if (!search.index().empty()) index_ = search.index();
   if (search.has_options()) wire_options_ = search.options();
+  const absl::Status may = access_.Check(Role::kRead, index_);
+  if (!may.ok()) unread_.Refused(Peer());
+  return may;
+}
+
+absl::Status StreamCall::Parse(Asked* requested) {
+  requested->began = QueuedRequest::Clock::now();
+  requested->id = requested->request->id();
+  const v1::SearchRequest& search = requested->request->search();
   HMANN_ASSIGN_OR_RETURN(requested->index, serving_.registry.Get(index_));
   const std::uint64_t generation = requested->index.generation().number();
   if (options_ == nullptr || generation_ != generation) {
@@ -215,9 +224,7 @@ void StreamCall::OnReadDone(bool ok) {
   if (!ok && !in_.Valid()) unread_.Refused(Peer());  // it has never sent a request
   Asked requested;
   requested.request = std::make_unique<v1::SearchStreamRequest>();
-  // A lost right, and bytes that do not parse as a message, end the stream.
-  absl::Status read = ok && may_ ? may_() : absl::OkStatus();
-  if (ok && read.ok()) read = Read(in_, requested.request.get());
+  const absl::Status read = ok ? Take(&requested) : absl::OkStatus();
   const bool is_query = ok && read.ok();
   const absl::Status parsed = is_query ? Parse(&requested) : read;
   if (!parsed.ok()) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,6 +17,7 @@
 #include "server/connections/reply_watch.h"
 #include "server/connections/unread_requests.h"
 #include "server/core/jobs.h"
+#include "server/core/tokens.h"
 
 namespace hmann::server {
 
@@ -35,12 +35,12 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   static constexpr std::size_t kMostUnanswered = 64;
 
   /// Starts reading. `caller` is as in SearchPool::Submit. If the call has no deadline,
-  /// each query gets the default. `may`: whether the client may still search, which can
-  /// change while the stream is open; empty: it may.
+  /// each query gets the default. `access`: of the client, which can change while the
+  /// stream is open.
   static std::shared_ptr<StreamCall> Start(const Serving& serving, ReplyWatch* replies,
                                            UnreadRequests* unread,
                                            grpc::CallbackServerContext* call, Caller caller,
-                                           std::function<absl::Status()> may);
+                                           Access access);
 
   /// Stops reading. Once every query read so far is answered, the call ends with
   /// `status`.
@@ -64,8 +64,9 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   class Group;
 
   StreamCall(const Serving& serving, ReplyWatch* replies, UnreadRequests* unread,
-             grpc::CallbackServerContext* call, Caller caller, std::function<absl::Status()> may);
+             grpc::CallbackServerContext* call, Caller caller, Access access);
 
+  absl::Status Take(Asked* requested);
   absl::Status Parse(Asked* requested);
   /// Performs every step that is possible now. `here`: this thread may search.
   void Settle(bool here);
@@ -79,13 +80,13 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   UnreadRequests& unread_;
   grpc::CallbackServerContext& context_;
   const Caller caller_;
-  const std::function<absl::Status()> may_;
   const std::chrono::system_clock::time_point deadline_;  ///< of the call; max: none
   ReplyWatch::Reply reply_;                               ///< covers replies_ and out_
   std::shared_ptr<StreamCall> self_;                      ///< until OnDone
 
   // Used by the reading thread only; there is one at a time.
   grpc::ByteBuffer in_;
+  Access access_;
   std::string index_;
   v1::SearchParams wire_options_;
   std::shared_ptr<const RequestParams> options_;  ///< in force

@@ -297,6 +297,15 @@ TEST_F(SecurityTest, AnOperatorChangesWhatIsServed) {
   const Outcome gone = admin({"swap", "more"});
   EXPECT_EQ(gone.exit_code, 1);
   EXPECT_THAT(gone.err, HasSubstr("none of that name"));
+  const auto checked =
+      nlohmann::json::parse(admin({"check", "sample", kQueries, "--rows", "50", "--json"}).out);
+  EXPECT_EQ(checked["queries"], 50);
+  EXPECT_EQ(checked["k"], 10);
+  EXPECT_EQ(checked["generation"], swapped["generation"]);
+  EXPECT_GT(checked["recall"], 0.9);
+  EXPECT_LE(checked["recall"], 1.0);
+  EXPECT_THAT(admin({"check", "sample", kQueries, "--k", "1"}).out, HasSubstr("queries 200, k 1"));
+  EXPECT_THAT(admin({"check", "more", kQueries}).err, HasSubstr("none of that name"));
   const Outcome missing = admin({"swap", "sample", "/none.hmann"});
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_THAT(missing.err, HasSubstr("/none.hmann"));

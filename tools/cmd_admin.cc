@@ -8,6 +8,8 @@
 #include "CLI/App.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "datasets/recall.h"
+#include "datasets/vector_file.h"
 #include "hmann/client.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -22,7 +24,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct AdminFlags {
-  std::string server, index, path;
+  std::string server, index, path, queries;
+  std::uint64_t rows = 0;
+  std::uint32_t k = 10;
   client::ConnectOptions connect;
   client::LoadOptions load;
   client::Probe probe;
@@ -72,7 +76,8 @@ Json ToJson(const client::IndexStatus& status) {
   if (const auto& loading = status.loading; loading.has_value()) {
     json["loading"] = {{"path", loading->path},   {"seconds", loading->seconds},
                        {"phase", loading->phase}, {"done", loading->done},
-                       {"total", loading->total}, {"unit", loading->unit}};
+                       {"total", loading->total}, {"unit", loading->unit},
+                       {"share", loading->share}};
   }
   return json;
 }
@@ -84,6 +89,44 @@ absl::Status ShowStatus(const AdminFlags& flags, client::Client& server) {
   for (const client::IndexStatus& one : all) list.push_back(ToJson(one));
   if (flags.json) return PrintJson({{"indexes", list}});
   for (const Json& one : list) PrintLine(one);
+  return absl::OkStatus();
+}
+
+/// Asks for one query as clients do, and exactly, of the same file.
+absl::Status AskTwice(const AdminFlags& flags, const client::Vectors& query, client::Client& server,
+                      client::Answer* served, client::Answer* exact) {
+  do {  // again after a swap
+    HMANN_ASSIGN_OR_RETURN(*served, server.Search(flags.index, query, {.k = flags.k}, flags.call));
+    HMANN_ASSIGN_OR_RETURN(*exact,
+                           server.ExactSearch(flags.index, query, {.k = flags.k}, flags.call));
+  } while (served->generation != exact->generation);
+  return absl::OkStatus();
+}
+
+absl::Status ShowCheck(const AdminFlags& flags, client::Client& server) {
+  HMANN_ASSIGN_OR_RETURN(VectorFile queries, VectorFile::Open(flags.queries, flags.rows));
+  HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index,
+                         server.Describe(flags.index, flags.call));
+  HMANN_RETURN_IF_ERROR(
+      queries.FitQueries(index.dim, index.dtype, absl::StrCat("index '", index.name, "'")));
+  std::vector<double> recalls;
+  client::Answer served, exact;
+  for (std::uint64_t i = 0; i < queries.n(); ++i) {
+    const client::Vectors query = client::Vectors::Raw({queries.Row(i), queries.row_bytes()});
+    HMANN_RETURN_IF_ERROR(AskTwice(flags, query, server, &served, &exact));
+    const GroundTruth truth{.n = 1,
+                            .k = static_cast<std::uint32_t>(exact.ids.size()),
+                            .ids = exact.ids,
+                            .distances = exact.distances,
+                            .metric = index.metric};
+    recalls.push_back(RecallAtK(truth, 0, truth.k, served.ids, served.distances));
+  }
+  const RecallSummary recall = SummarizeRecall(std::move(recalls));
+  const Json json = {{"index", flags.index},   {"generation", served.generation},
+                     {"queries", queries.n()}, {"k", flags.k},
+                     {"recall", recall.mean},  {"recall_p05", recall.p05}};
+  if (flags.json) return PrintJson(json);
+  PrintLine(json);
   return absl::OkStatus();
 }
 
@@ -149,6 +192,13 @@ CommandAction SetupAdmin(CLI::App& app) {
             [](const AdminFlags& f, auto& server) { return server.Unload(f.index, f.call); });
   add_index(sub)->required();
   add_index(add("status", "show what is served and what is being loaded", ShowStatus));
+  sub = add("check", "show how many of the exact nearest neighbors the served defaults find",
+            ShowCheck);
+  add_index(sub)->required();
+  sub->add_option("QUERIES", flags->queries, "vector file: search for each, and exactly")
+      ->required();
+  sub->add_option("--k", flags->k, "neighbors of a query")->capture_default_str();
+  sub->add_option("--rows", flags->rows, "only the first of the queries (default: all)");
   add("drain", "report NOT_SERVING and close the port; open connections are still answered",
       [](const AdminFlags& f, auto& server) { return server.Drain(f.call); });
   return [flags, chosen]() -> absl::Status {

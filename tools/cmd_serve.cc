@@ -269,8 +269,8 @@ void AddSecurityFlags(CLI::App& app, server::ServerOptions* server) {
   app.add_option("--tls-client-ca", server->tls.client_ca,
                  "require client certificates from one of these authorities (PEM)");
   app.add_option("--tokens", server->tokens,
-                 "file of accepted tokens, one line `SHA-256 read` or `SHA-256 admin` per token; "
-                 "read again when it changes");
+                 "file of accepted tokens, one line `SHA-256 read` or `SHA-256 admin` per token, "
+                 "perhaps with `indexes=a,b-*` and `until=2027-01-31`; read again when it changes");
   app.add_flag("--insecure", server->insecure, "allow non-loopback addresses without TLS");
 }
 

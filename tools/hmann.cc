@@ -49,7 +49,7 @@ constexpr Command kCommands[] = {
     {"query", "Search an index through a server",
      "hmann query --server 127.0.0.1:50051 --index sample --queries datasets/sample/query.u8bin",
      SetupQuery, "--server --index --queries --k --recall --token --ca --json"},
-    {"admin", "Change what a running server serves: load, swap, unload; its status",
+    {"admin", "Change what a running server serves: load, swap, unload; check it",
      "hmann admin status 127.0.0.1:50051 --token my-token", SetupAdmin},
     EvalRow(SetupEval),
     {"completion", "Print a shell completion script", "source <(hmann completion bash)",

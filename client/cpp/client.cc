@@ -387,6 +387,16 @@ absl::StatusOr<std::vector<IndexStatus>> Client::Status(const std::string& index
   return out;
 }
 
+absl::StatusOr<Answer> Client::ExactSearch(const std::string& index, const Vectors& query,
+                                           const SearchParams& options, const CallOptions& call) {
+  HMANN_RETURN_IF_ERROR(CheckSendable(options));
+  auto request = RequestFor<v1::SearchRequest>(index, options, call);
+  v1::SearchResponse response;
+  ToWire(query, request.mutable_query());
+  HMANN_RETURN_IF_ERROR(impl_->Call(&v1::Admin::Stub::ExactSearch, request, &response, call));
+  return FoundIn<Answer>(response);
+}
+
 absl::Status Client::Drain(const CallOptions& call) {
   v1::DrainResponse response;
   return impl_->Call(&v1::Admin::Stub::Drain, v1::DrainRequest(), &response, call);

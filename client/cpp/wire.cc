@@ -138,8 +138,8 @@ IndexStatus FromWire(const v1::IndexStatus& wire) {
   out.refusal = wire.refusal();
   if (wire.has_loading()) {
     const v1::Loading& loading = wire.loading();
-    out.loading = {loading.path(),    loading.phase(), loading.unit(),
-                   loading.seconds(), loading.done(),  loading.total()};
+    out.loading = {loading.path(), loading.phase(), loading.unit(), loading.seconds(),
+                   loading.done(), loading.total(), loading.share()};
   }
   return out;
 }

@@ -18,6 +18,7 @@ namespace {
 
 /// Of lines in a log or a notebook: the first one, and the next ones.
 constexpr std::int64_t kFirstLineNs = 3'000'000'000, kNextLineNs = 10'000'000'000;
+constexpr std::string_view kBytes = "bytes";
 constexpr std::int64_t kRedrawNs = 100'000'000;  // of the line on a terminal
 
 /// "[######----]".
@@ -44,6 +45,7 @@ Progress::Progress(Show show) : show_(show), terminal_(::isatty(STDERR_FILENO) !
 void Progress::Start(std::string phase, std::uint64_t total, std::string unit) {
   {
     const std::lock_guard lock(mutex_);
+    if (unit_ == kBytes) done_before_ += done_;
     phase_ = std::move(phase);
     unit_ = std::move(unit);
     total_ = total;
@@ -73,6 +75,18 @@ double Progress::Finish() {
 Progress::State Progress::Now() const {
   const std::lock_guard lock(mutex_);
   return {phase_, unit_, done_.load(std::memory_order_relaxed), total_};
+}
+
+void Progress::Expect(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  expected_ = bytes;
+}
+
+double Progress::Share() const {
+  const std::lock_guard lock(mutex_);
+  if (expected_ == 0) return 0;
+  const std::uint64_t done = done_before_ + (unit_ == kBytes ? done_.load() : 0);
+  return std::min(1.0, static_cast<double>(done) / static_cast<double>(expected_));
 }
 
 void Progress::Print(bool last) {

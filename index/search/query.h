@@ -369,7 +369,8 @@ class BasicQuery {
     const bool scanned = scans_;
     by_codes_ = by_codes;
     scans_ = true;
-    const bool by_quantized_codes = is_long && !scanned &&
+    // A scan of full width is exact, so it goes by the vectors.
+    const bool by_quantized_codes = is_long && !scanned && params_->ef_l0 < index_.layers.n() &&
                                     (!gave_up_ || mode_ == SearchMode::kQuantized) &&
                                     index_.encoder != nullptr && index_.coded == nullptr &&
                                     (index_.far || index_.blocks != nullptr);

@@ -76,26 +76,35 @@ absl::Status BadField(absl::string_view field, absl::string_view description) {
   return status;
 }
 
-absl::Status NotAuthenticated(bool has_token) {
-  return WithReason(
-      absl::UnauthenticatedError(
-          has_token
-              ? "the token is not known to this server (its SHA-256 is in no line of --tokens)"
-              : "expected a token (metadata `authorization: Bearer TOKEN`), found none"),
-      has_token ? "TOKEN_UNKNOWN" : "TOKEN_MISSING");
+absl::Status NotAuthenticated(Token token) {
+  constexpr const char* kWhy[] = {
+      "expected a token (metadata `authorization: Bearer TOKEN`), found none",
+      "the token is not known to this server (its SHA-256 is in no line of --tokens)",
+      "the token has expired (its lines of --tokens say until when it holds)"};
+  constexpr const char* kReasons[] = {"TOKEN_MISSING", "TOKEN_UNKNOWN", "TOKEN_EXPIRED"};
+  const auto at = static_cast<std::size_t>(token);
+  return WithReason(absl::UnauthenticatedError(kWhy[at]), kReasons[at]);
 }
 
 absl::Status NotPermitted(absl::string_view needed) {
   return WithReason(absl::PermissionDeniedError(absl::StrCat("expected a token of role ", needed,
-                                                             ", found one of a lower role")),
+                                                             ", found one that allows less")),
                     "ROLE_TOO_LOW", {{"needed", std::string(needed)}});
+}
+
+absl::Status NotForIndex(absl::string_view requested) {
+  const std::string name = Echo(requested);
+  return WithReason(
+      absl::PermissionDeniedError(absl::StrCat(
+          "index '", name, "': the token is not for this name, whether or not the server has it")),
+      "INDEX_NOT_PERMITTED", {{"index", name}});
 }
 
 absl::Status UnknownIndex(absl::string_view requested, absl::string_view known) {
   const std::string name = Echo(requested);
-  return WithResource(
-      NotFound("index '", name, "': this server has none of that name; it has: ", Echo(known)),
-      "index", name);
+  return WithResource(NotFound("index '", name, "': this server has none of that name",
+                               known.empty() ? "" : "; it has: ", Echo(known)),
+                      "index", name);
 }
 
 absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most) {

@@ -30,12 +30,17 @@ std::string Echo(absl::string_view text, std::size_t most = 64);
 
 /// INVALID_ARGUMENT: `field` is the path in the request, e.g. "options.k".
 absl::Status BadField(absl::string_view field, absl::string_view description);
-/// UNAUTHENTICATED, TOKEN_MISSING or TOKEN_UNKNOWN.
-absl::Status NotAuthenticated(bool has_token);
-/// PERMISSION_DENIED, ROLE_TOO_LOW.
+/// A fault of the token of a call.
+enum class Token { kMissing, kUnknown, kExpired };
+/// UNAUTHENTICATED, TOKEN_MISSING, TOKEN_UNKNOWN or TOKEN_EXPIRED.
+absl::Status NotAuthenticated(Token token);
+/// PERMISSION_DENIED, ROLE_TOO_LOW. `needed`: "admin".
 absl::Status NotPermitted(absl::string_view needed);
+/// PERMISSION_DENIED, INDEX_NOT_PERMITTED: the same for all names beyond the rights of a
+/// token, so that it does not tell which of them exist.
+absl::Status NotForIndex(absl::string_view requested);
 /// NOT_FOUND, resource of type "index". A long name is cut to its beginning, as are the
-/// `known` names, which follow it.
+/// `known` names, which follow it, if there are any.
 absl::Status UnknownIndex(absl::string_view name, absl::string_view known);
 /// RESOURCE_EXHAUSTED, METADATA_TOO_LARGE. A retry cannot succeed.
 absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most);

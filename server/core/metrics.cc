@@ -39,9 +39,8 @@ void ShowIndex(ServedIndex& index, MetricsPage& page) {
   counter("hmann_index_swaps_total", "Files that took the place of another", facts.swaps);
   counter("hmann_index_refused_loads_total", "Files that could not be loaded", facts.refusals);
   if (facts.loading != nullptr) {
-    const Progress::State at = facts.loading->progress.Now();
-    gauge("hmann_index_loading_share", "Share of the phase in which the load of a file is",
-          at.total > 0 ? static_cast<double>(at.done) / static_cast<double>(at.total) : 0);
+    gauge("hmann_index_loading_share", "While a file is loaded: share of its bytes that were read",
+          facts.loading->progress.Share());
   }
   const absl::StatusOr<Snapshot> served = index.Get();
   if (!served.ok()) return;
@@ -107,6 +106,8 @@ void ShowProcess(std::time_t started, MetricsPage& page) {
   getrlimit(RLIMIT_NOFILE, &limit);
   page.Gauge("process_max_fds", "Descriptors that may be open",
              static_cast<double>(limit.rlim_cur));
+  page.Gauge("hmann_build_info", "1, with the version of this server and its compiler", 1,
+             {{"compiler", __VERSION__}, {"version", HMANN_VERSION}});
   page.Gauge("process_start_time_seconds", "When the process started, since 1970",
              static_cast<double>(started));
 }

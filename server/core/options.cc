@@ -1,7 +1,6 @@
 #include "server/core/options.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <filesystem>
 
 #include "absl/strings/ascii.h"
@@ -10,14 +9,14 @@
 
 namespace hmann::server {
 
+bool IndexSpec::MayHave(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+}
+
 absl::Status IndexSpec::Validate() const {
-  constexpr std::size_t kMaxName = 64;
-  const bool legal = !name.empty() && name.size() <= kMaxName &&
-                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
-                       return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
-                     });
-  if (legal) return absl::OkStatus();
-  return InvalidArgument("expected a name of 1 to ", kMaxName,
+  if (!name.empty() && name.size() <= kMostName && std::all_of(name.begin(), name.end(), MayHave))
+    return absl::OkStatus();
+  return InvalidArgument("expected a name of 1 to ", kMostName,
                          " letters, digits, '.', '_' or '-', found '", name, "'");
 }
 

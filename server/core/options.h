@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,7 +12,11 @@ namespace hmann::server {
 
 /// An index to serve, and the name clients use for it.
 struct IndexSpec {
-  std::string name;  ///< letters, digits, '.', '_', '-'; at most 64
+  static constexpr std::size_t kMostName = 64;  ///< characters of a name
+  /// Whether a name may have this character.
+  static bool MayHave(char c);
+
+  std::string name;  ///< letters, digits, '.', '_', '-'
   std::string path;
   /// Its tiers; absent: those of the server.
   std::optional<OpenOptions> open = {};

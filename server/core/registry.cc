@@ -71,7 +71,7 @@ absl::StatusOr<std::shared_ptr<Generation>> Generation::Open(const std::string& 
   if (before != nullptr) HMANN_RETURN_IF_ERROR(CheckBeside(path, options, before->info()));
   std::shared_ptr<Generation> generation(new Generation(path, std::move(guard)));
   HMANN_ASSIGN_OR_RETURN(generation->index_, Index::Open(path, options, progress));
-  generation->index_->Warm(warm);
+  generation->index_->Warm(warm, progress);
   HMANN_RETURN_IF_ERROR(generation->guard_->WatchMappings());
   generation->RefreshPlacements();
   generation->load_seconds_ = SecondsSince(began);
@@ -324,7 +324,7 @@ std::shared_ptr<ServedIndex> Registry::Named(const std::string& name) const {
 absl::StatusOr<std::shared_ptr<ServedIndex>> Registry::Find(const std::string& name) const {
   if (std::shared_ptr<ServedIndex> found = Named(name); found != nullptr) return found;
   std::string known;
-  for (const auto& index : indexes()) {
+  for (const auto& index : hides_names_ ? Indexes() : indexes()) {
     absl::StrAppend(&known, known.empty() ? "" : ", ", index->name());
     if (known.size() > 64) break;
   }

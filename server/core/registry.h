@@ -226,6 +226,9 @@ class Registry {
   using Indexes = std::vector<std::shared_ptr<ServedIndex>>;
 
   explicit Registry(const std::vector<IndexSpec>& specs);
+  /// Lets errors name no other index from now on: callers may not know of all. To be
+  /// called before any call.
+  void HideNames() { hides_names_ = true; }
 
   /// All, in the order in which they were added.
   Indexes indexes() const;
@@ -243,6 +246,7 @@ class Registry {
   absl::StatusOr<Snapshot> Get(const std::string& name) const;
 
  private:
+  bool hides_names_ = false;
   mutable std::shared_mutex mutex_;
   Indexes indexes_;  // guarded, as by_name_, by mutex_
   absl::flat_hash_map<std::string, std::shared_ptr<ServedIndex>> by_name_;

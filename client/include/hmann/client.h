@@ -145,6 +145,7 @@ struct LoadProgress {
   std::string path, phase, unit;
   double seconds = 0;  ///< since it began
   std::uint64_t done = 0, total = 0;
+  double share = 0;  ///< of the bytes of the file, those that were read
 };
 
 struct IndexStatus : IndexSummary {
@@ -270,10 +271,10 @@ class Client {
                                             bool where = false);
   absl::StatusOr<std::vector<IndexSummary>> List(const CallOptions& call = {});
 
-  // For operators, with a token of role admin. Errors: UNAUTHENTICATED,
-  // PERMISSION_DENIED, NOT_FOUND; of loads, also those of Index::Open, named by file, and
-  // ABORTED while another load of the name runs. The end of a call's deadline does not
-  // end the load.
+  // For operators, with a token of role admin for the index; Drain needs one for all.
+  // Errors: UNAUTHENTICATED, PERMISSION_DENIED, NOT_FOUND; of loads, also those of
+  // Index::Open, named by file, and ABORTED while another load of the name runs. The end
+  // of a call's deadline does not end the load.
 
   /// Adds a name for the file at `path` on the server. Returns when it is served; on
   /// errors, the name is not there. ALREADY_EXISTS: it was before.
@@ -291,6 +292,10 @@ class Client {
   /// The files that are served or being loaded, of one index or, if empty, of all.
   absl::StatusOr<std::vector<IndexStatus>> Status(const std::string& index = {},
                                                   const CallOptions& call = {});
+  /// The k nearest vectors, of those within options.max_distance and of call.filter, by a
+  /// comparison with each: what Search would find at best.
+  absl::StatusOr<Answer> ExactSearch(const std::string& index, const Vectors& query,
+                                     const SearchParams& options, const CallOptions& call = {});
   /// Lets the server report NOT_SERVING and close its port, for good; calls on
   /// connections that are open are still answered.
   absl::Status Drain(const CallOptions& call = {});

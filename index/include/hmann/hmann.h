@@ -138,7 +138,7 @@ class Index {
   /// Reads the data mapped in place once, on all cores, so that the first queries take no
   /// page faults. Skips data larger than the memory that this process may still use,
   /// unless `asked`: its first pages would be evicted before the last ones are read.
-  void Warm(bool requested = false) const;
+  void Warm(bool requested = false, Progress* progress = nullptr) const;
   /// Bytes of sections that are read in place (mapped, nvme) and that Open therefore did
   /// not compare with their checksums.
   std::uint64_t bytes_in_place() const;

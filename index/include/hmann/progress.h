@@ -12,7 +12,7 @@ namespace hmann {
 /// terminal, otherwise a line after 3 seconds and then every 10. Silent if the
 /// environment has HMANN_PROGRESS=never or if constructed with kNever.
 ///
-/// Thread safety: Advance and Now from any thread; Start and Finish from one thread.
+/// Thread safety: Advance, Now and Share from any thread; the rest from one thread.
 class Progress {
  public:
   enum class Show { kAuto, kAlways, kNever };
@@ -23,6 +23,11 @@ class Progress {
   void Advance(std::uint64_t units);
   /// Ends the phase and returns its duration in seconds.
   double Finish();
+
+  /// Announces the bytes of all phases to come. Those that count bytes are parts of them.
+  void Expect(std::uint64_t bytes);
+  /// The share of these that is done, at most 1. 0: none was announced.
+  double Share() const;
 
   /// Progress of the current phase, or of the last one.
   struct State {
@@ -41,7 +46,8 @@ class Progress {
   std::atomic<std::uint64_t> done_{0};
   std::chrono::steady_clock::time_point start_;
   std::atomic<std::int64_t> next_print_ns_{0};
-  mutable std::mutex mutex_;  ///< guards the phase and the printing
+  std::uint64_t expected_ = 0, done_before_ = 0;  ///< bytes; those of earlier phases
+  mutable std::mutex mutex_;  ///< guards the phase, these bytes and the printing
 };
 
 /// Cost of a phase: wall-clock time, CPU time of all threads of the process, and peak
