@@ -207,12 +207,14 @@ std::string Server::address() const {
 
 /// Reads the configuration and applies it.
 void Server::Configure() {
-  const absl::StatusOr<ServerOptions> read = configuration_();
-  absl::StatusOr<bool> changed = read.status();
-  if (read.ok()) changed = reconciler_->Want(read->indexes, read->aliases);
-  if (changed.ok()) indexes_->SetDefaults(read->open, read->warm);
+  const auto configure = [this]() -> absl::StatusOr<bool> {
+    HMANN_ASSIGN_OR_RETURN(const ServerOptions read, configuration_());
+    HMANN_ASSIGN_OR_RETURN(const bool changed, reconciler_->Want(read.indexes, read.aliases));
+    indexes_->SetDefaults(read.open, read.warm);
+    return changed;
+  };
+  Report("configuration", configure(), true);
   PublishHealth();
-  Report("configuration", changed, true);
 }
 
 /// After each load.

@@ -45,16 +45,16 @@ class UnreadRequests;
 /// next begin. Each index serves as soon as it is warm. An index that fails to load does
 /// not stop the others.
 ///
-/// Health: "hmann.index.<name>" is SERVING once the index of that name or alias serves;
-/// "hmann.v1.Search" and "" once any does. An index whose file changes or proves damaged is
-/// withdrawn, and its health entry with it.
+/// Health: "hmann.index.<name>" is SERVING once that index or alias serves;
+/// "hmann.v1.Search" and "" once any does. An index whose file changes or proves damaged
+/// is withdrawn, and its health entry with it.
 ///
 /// Thread safety: call Start, Shutdown and the destructor from one thread. The rest may
 /// be called from any thread.
 class Server {
  public:
-  /// Reads the configuration again. Of what it returns, only indexes, aliases, `open` and
-  /// `warm` are used. Any thread may call it, one at a time; it may hang.
+  /// Reads the configuration again. The server uses only indexes, aliases, `open` and
+  /// `warm` of the result. One thread at a time calls it, and waits if it hangs.
   using Configuration = std::function<absl::StatusOr<ServerOptions>()>;
 
   /// Errors: those of options.Validate(); those of bind(2), e.g. for a port in use, as

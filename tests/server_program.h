@@ -25,8 +25,8 @@ namespace hmann {
 
 inline constexpr char kQueries[] = "datasets/sample/query.u8bin";
 
-/// A running `hmann serve` on a port that it picked. It serves `index` as "sample"; empty:
-/// what `more` says.
+/// A running `hmann serve` on a port that it picked. It serves `index` as "sample";
+/// empty: what `more` says.
 class ServerProgram {
  public:
   ServerProgram(const std::string& index, const std::vector<std::string>& more,

@@ -59,12 +59,15 @@ absl::StatusOr<std::string> TextOfValue(const toml::key& key, const toml::node& 
   const bool flag = option.get_items_expected_max() == 0;
   if (flag && value.is_boolean()) return value.ref<bool>() ? "true" : "false";
   if (flag) return ErrorAt(value.source(), name, ": expected true or false");
-  if (value.is_integer()) return absl::StrCat(value.ref<std::int64_t>());
-  if (!value.is_string())
-    return ErrorAt(value.source(), name, ": expected a whole number or a text in quotes");
-  const auto& text = value.ref<std::string>();
   const std::string type = option.get_type_name();
-  if (text.empty() || (type != "FILE" && type != "FOLDER")) return text;
+  const bool path = type == "FILE" || type == "FOLDER";
+  if (value.is_integer() && !path) return absl::StrCat(value.ref<std::int64_t>());
+  if (!value.is_string()) {
+    return ErrorAt(value.source(), name, ": expected ", path ? "" : "a whole number or ",
+                   "a text in quotes");
+  }
+  const auto& text = value.ref<std::string>();
+  if (text.empty() || !path) return text;
   return std::filesystem::path(*value.source().path).parent_path() / text;
 }
 

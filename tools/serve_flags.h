@@ -28,9 +28,9 @@ void AddServeFlags(CLI::App& app, ServeFlags* flags);
 
 /// The options of a command line, which was parsed by an app of AddServeFlags, and those
 /// of a configuration file that it leaves open. `config`: path of the file; empty: none.
-/// It may be called again, by any thread; it waits as long as storage hangs. Errors: those
-/// of the file system; INVALID_ARGUMENT for a file above 1 MiB, for what is not valid
-/// (with file, line and column), and from ServerOptions::Validate.
+/// Any thread may call it, and waits as long as storage hangs. Errors: those of the file
+/// system; INVALID_ARGUMENT for a file above 1 MiB, for what is not valid (with file,
+/// line and column), and from ServerOptions::Validate.
 absl::StatusOr<ServeFlags> ReadServeFlags(const CLI::App& line, const std::string& config);
 
 /// Errors: FAILED_PRECONDITION naming an option that a running server cannot change.

@@ -72,9 +72,8 @@ absl::StatusOr<FileVersion> VersionList::Newest(const IndexSpec& spec) {
     const bool known = before != seen_.end() && before->second.stamp == stamp;
     const bool refused = known && before->second.refused;
     now[path] = {stamp, refused};
-    if (refused || (spec.versions && !known && !seen_.empty())) continue;
-    newest = {path, stamp};
-    break;
+    const bool settled = known || !spec.versions || seen_.empty();
+    if (newest.path.empty() && settled && !refused) newest = {path, stamp};
   }
   seen_ = std::move(now);
   if (!seen_.empty()) return newest;

@@ -25,13 +25,13 @@ struct FileVersion {
   bool operator==(const FileVersion&) const = default;
 };
 
-/// What is known of the files that an index may serve.
+/// The files that an index may serve, as they were seen last.
 class VersionList {
  public:
   /// The file to serve: the one that `spec` names, or the newest in its folder. It passes
-  /// over those that were refused and have not changed since. Of a folder that was looked
-  /// at before, it also passes over a file that has changed since: it may still be being
-  /// written. No path: there is nothing new. Errors: NOT_FOUND for a folder without
+  /// over those that were refused and have not changed since. It also passes over files
+  /// that came or changed since the last look, unless that found none: they may still be
+  /// written to. No path: nothing can be served. Errors: NOT_FOUND for a folder without
   /// versions; those of VersionsIn.
   absl::StatusOr<FileVersion> Newest(const IndexSpec& spec);
   void Refuse(const FileVersion& version) { seen_[version.path] = {version.stamp, true}; }
