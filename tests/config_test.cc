@@ -1,8 +1,11 @@
 // `hmann serve --config FILE` as a user runs it. server/reconcile_test.cc covers what
 // changes while a server serves.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <map>
@@ -235,6 +238,50 @@ TEST_F(ConfigTest, AStormOfSighupEndsInTheStateOfTheLast) {
   }
   Await(client, {{"a", 400}, {"b", 300}});
   EXPECT_EQ(client.Describe("c")->name, "b");
+  server.program().Signal(SIGTERM);
+  EXPECT_EQ(server.program().Wait().exit_code, 0);
+}
+
+/// A folder on a file system whose server never answers, as of a network that is gone.
+class HungFolder {
+ public:
+  explicit HungFolder(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directory(path_);
+    device_ = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    const std::string options =
+        absl::StrCat("fd=", device_, ",rootmode=40000,user_id=0,group_id=0");
+    mounted = device_ >= 0 && mount("hung", path_.c_str(), "fuse", 0, options.c_str()) == 0;
+  }
+  ~HungFolder() {
+    if (mounted) umount2(path_.c_str(), MNT_DETACH);
+    close(device_);  // what waits gets an error
+  }
+  bool mounted = false;
+
+ private:
+  const std::string path_;
+  int device_ = -1;
+};
+
+TEST_F(ConfigTest, StorageThatHangsHoldsUpNothingElse) {
+  const HungFolder hung(*folder_ / "hung");
+  if (!hung.mounted) GTEST_SKIP() << "no FUSE here, or no right to mount";
+  WriteFile(*folder_ / "revoked", ReadFile(*folder_ / "tokens"));
+  const std::string hang =
+      "tokens = \"revoked\"\n[index.a]\nversions = \"hung\"\n[index.b]\nfile = "
+      "\"hung/b.hmann\"\n[index.c]\nfile = \"300.hmann\"\n";
+  const std::string more = "[index.d]\nfile = \"400.hmann\"\n";
+  ServerProgram server("", {"--config", Config(hang), "--drain", "50ms"});
+  client::Client client = Operator(server.address());
+  Await(client, {{"c", 300}});
+  Config(absl::StrCat(hang, more));
+  server.program().Signal(SIGHUP);
+  Await(client, {{"c", 300}, {"d", 400}});
+  Config(absl::StrCat("tokens = \"revoked\"\n[index.b]\nfile = \"400.hmann\"\n", more));
+  server.program().Signal(SIGHUP);
+  Await(client, {{"b", 400}, {"d", 400}});
+  WriteFile(*folder_ / "revoked", absl::StrCat(std::string(64, '0'), " read\n"));
+  while (client.List().ok()) std::this_thread::sleep_for(5ms);
   server.program().Signal(SIGTERM);
   EXPECT_EQ(server.program().Wait().exit_code, 0);
 }
