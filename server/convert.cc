@@ -114,12 +114,11 @@ void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {
   wire->set_replicas(info.codes.replicas);
 }
 
-std::uint64_t MaxRequestBytes(const RequestLimits& limits) {
+std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits) {
   constexpr std::uint64_t kRest = 64 << 10;        // name, options, framing
   constexpr std::uint64_t kLeast = 4 << 20;        // gRPC's own default
   constexpr std::uint64_t kMost = (1u << 31) - 1;  // gRPC's type is int
-  return std::clamp(std::uint64_t{limits.max_batch} * kUsualDim * sizeof(float) + kRest, kLeast,
-                    kMost);
+  return std::clamp(std::uint64_t{limits.max_batch} * dim * sizeof(float) + kRest, kLeast, kMost);
 }
 
 }  // namespace hmann::server

@@ -48,9 +48,7 @@ void ToWire(const Answer& answer, v1::SearchResponse* response);
 void ToWire(const IndexInfo& info, v1::IndexInfo* wire);
 void Summarize(ServedIndex& served, v1::IndexSummary* summary);
 
-/// Few indexes have more components. Batches for those hold fewer than max_batch vectors.
-constexpr std::uint32_t kUsualDim = 4096;
-/// The largest size in bytes of a request: of max_batch vectors of kUsualDim floats.
-std::uint64_t MaxRequestBytes(const RequestLimits& limits);
+/// The largest size in bytes of a request that holds max_batch vectors of `dim` floats.
+std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits);
 
 }  // namespace hmann::server

@@ -242,6 +242,32 @@ TEST_F(ReconcileTest, AnAliasMovesOnceItsNewIndexIsServed) {
   Await("current", 0);
 }
 
+TEST_F(ReconcileTest, AnIndexOfMoreComponentsTakesSmallerBatches) {
+  constexpr std::uint32_t kDim = 2000;
+  std::vector<std::byte> rows(std::size_t{4096} * kDim);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::byte>(i * i / 7);
+  BuildOptions options;
+  options.vectors = {rows.data(), DType::kU8, kDim, 200, kDim};
+  options.out = folder_ / "wide";
+  Progress silent(Progress::Show::kNever);
+  ASSERT_TRUE(BuildIndex(options, silent).ok());
+  const std::string a = Built("a", 200);
+  Start({{"name", a}});
+  ASSERT_TRUE(WaitLoaded(*server_).ok());
+  Reload({{"name", a}, {"wide", options.out}});
+  Await("wide", 200);
+  const std::span<const std::byte> all(rows);
+  for (const std::size_t count : {1, 1000}) {
+    EXPECT_TRUE(client_
+                    ->SearchBatch("wide", client::Vectors::Raw(all.first(count * kDim)), {.k = 1},
+                                  {.deadline = 60s})
+                    .ok());
+  }
+  const absl::Status large =
+      client_->SearchBatch("wide", client::Vectors::Raw(all), {.k = 1}, {.deadline = 60s}).status();
+  EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted) << large;
+}
+
 TEST_F(ReconcileTest, ABadConfigurationChangesNothing) {
   const std::string a = Built("a", 200);
   Start({{"name", a}});
@@ -357,6 +383,7 @@ TEST_F(ReconcileTest, ManyNamesAndReloadsLeaveNothing) {
     while (client_->List()->size() > 1) std::this_thread::sleep_for(5ms);
   };
   cycle(20);
+  EXPECT_EQ(Rows("name"), 200u);       // its counters appear with its first call
   constexpr std::size_t kOfGrpc = 10;  // gRPC starts and ends threads as it likes
   const auto lines = [&] {
     const std::string text = Page();

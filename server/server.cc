@@ -33,6 +33,7 @@
 #include "server/core/scrubber.h"
 #include "server/core/search_pool.h"
 #include "server/core/tokens.h"
+#include "server/core/versions.h"
 #include "server/health_calls.h"
 #include "server/http_port.h"
 #include "server/log.h"
@@ -47,6 +48,25 @@ constexpr std::chrono::milliseconds kOften(20);
 constexpr int kSecond = 50;  // times kOften
 
 std::string HealthName(const std::string& index) { return absl::StrCat("hmann.index.", index); }
+
+/// The largest dimension among the indexes with readable headers, so that their batches
+/// fit into a message. If storage does not answer, a large one.
+std::uint32_t LargestDim(std::vector<IndexSpec> specs) {
+  constexpr std::uint32_t kUnknown = 4096;
+  const auto found = std::make_shared<std::promise<std::uint32_t>>();
+  std::future<std::uint32_t> dim = found->get_future();
+  std::thread([found, specs = std::move(specs)] {
+    std::uint32_t largest = 0;
+    for (const IndexSpec& spec : specs) {
+      FileVersion file{.path = spec.path};
+      if (spec.versions) file = VersionList().Newest(spec).value_or(file);
+      if (const absl::StatusOr<IndexInfo> info = ReadInfo(file.path); info.ok())
+        largest = std::max(largest, info->dim);
+    }
+    found->set_value(largest);
+  }).detach();
+  return dim.wait_for(std::chrono::seconds(1)) == std::future_status::ready ? dim.get() : kUnknown;
+}
 
 void WarnOfExpiry(std::int64_t expires) {
   constexpr std::int64_t kDay = 86400, kSoon = 14 * kDay;
@@ -119,7 +139,8 @@ Server::~Server() {
 }
 
 absl::Status Server::Listen() {
-  const std::uint64_t max_request_bytes = MaxRequestBytes(options_.limits);
+  const std::uint32_t dim = LargestDim(options_.indexes);
+  const std::uint64_t max_request_bytes = MaxRequestBytes(dim, options_.limits);
   service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
                                              max_request_bytes, options_.default_deadline,
                                              metrics_.get(), replies_.get(), unread_.get());
@@ -153,7 +174,7 @@ absl::Status Server::Listen() {
   PublishHealth();  // before any check: gRPC's default is SERVING
   ConnectionLimits limits = options_.connections;
   limits.request_bytes = max_request_bytes;
-  limits.single_bytes += kUsualDim * sizeof(float);
+  limits.single_bytes += dim * sizeof(float);
   guard_ = std::make_unique<ConnectionGuard>(limits, unread_.get());
   acceptor_->Start(guard_.get(), number, [this](int listener, int connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
