@@ -70,8 +70,8 @@ if(TARGET hmann)
   # The unit reads /etc: of the prefix /usr, that lies beside it. What an administrator has changed stays.
   install(CODE "
     string(REGEX REPLACE \"/usr/*\\$\" \"\" root \"\${CMAKE_INSTALL_PREFIX}\")
-    if(NOT EXISTS \"\$ENV{DESTDIR}\${root}/etc/hmann/serve.conf\")
-      file(INSTALL \"${CMAKE_SOURCE_DIR}/server/serve.conf\" DESTINATION \"\${root}/etc/hmann\")
+    if(NOT EXISTS \"\$ENV{DESTDIR}\${root}/etc/hmann/serve.toml\")
+      file(INSTALL \"${CMAKE_SOURCE_DIR}/server/serve.toml\" DESTINATION \"\${root}/etc/hmann\")
     endif()" COMPONENT program)
   install(FILES README.md ARCHITECTURE.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hmann COMPONENT program)
   install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hmann RENAME changelog COMPONENT program)

@@ -26,7 +26,7 @@ Copyright: The hmann authors
 License: Apache-2.0
  The text is in /usr/share/common-licenses/Apache-2.0.
  .
- Compiled in are headers of Debian's packages, with the copyright that these name: libcli11-dev, nlohmann-json3-dev, libxxhash-dev.
+ Compiled in are headers of Debian's packages, with the copyright that these name: libcli11-dev, nlohmann-json3-dev, libtomlplusplus-dev, libxxhash-dev.
  The report page of hmann-eval holds uPlot, with its license.
 ")
 
@@ -35,7 +35,7 @@ set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "Vector search among more vectors than f
  (CXL, a far NUMA node, NVMe), and their upper layers in DRAM (HM-ANN).")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME hmann)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION database)
-file(WRITE ${scripts}/conffiles "/etc/hmann/serve.conf\n")
+file(WRITE ${scripts}/conffiles "/etc/hmann/serve.toml\n")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA ${scripts}/conffiles)
 hmann_copyright(program hmann)
 hmann_copyright(library libhmann-dev)

@@ -123,7 +123,7 @@ TEST(LoadingTest, AnIndexThatLoadsIsUnavailableAndThenServes) {
 
   std::future<absl::Status> ready =
       std::async(std::launch::async, [&] { return client.WaitReady("sift", {.deadline = 60s}); });
-  ASSERT_TRUE(held.registry.indexes()[0]->Load({}).ok());
+  ASSERT_TRUE(held.registry.indexes()[0]->Load(SampleIndex(), {}).ok());
   EXPECT_TRUE(ready.get().ok());
   EXPECT_TRUE(client.Search("sift", query, {}).ok());
 }

@@ -9,7 +9,8 @@
 namespace hmann::server {
 
 absl::Status ServerOptions::Validate() const {
-  if (indexes.empty()) return InvalidArgument("--index: expected at least one NAME=PATH");
+  if (indexes.empty())
+    return InvalidArgument("--index: expected at least one NAME=FILE, or --config FILE");
   std::set<std::string> names;
   for (const IndexSpec& spec : indexes) {
     HMANN_RETURN_IF_ERROR(spec.Validate());

@@ -14,6 +14,7 @@ namespace hmann::server {
 
 struct ServerOptions {
   std::vector<IndexSpec> indexes;
+  Aliases aliases;
   std::string listen = "127.0.0.1:50051";  ///< HOST:PORT; port 0 picks one; or unix:PATH
   int socket_mode = 0666;                  ///< rights of the socket of unix:PATH
   std::string http;           ///< HOST:PORT of /metrics, /livez and /readyz; empty: none

@@ -107,7 +107,8 @@ class RacesTest : public testing::Test {
         metrics_(registry_) {
     OpenOptions open;
     open.slow = "mapped";
-    for (const auto& index : registry_.indexes()) EXPECT_TRUE(index->Load(open).ok());
+    for (const auto& index : registry_.indexes())
+      EXPECT_TRUE(index->Load(index->spec().path, open).ok());
     const Index& index = **sift().Get();
     params_ = index.Resolve({})->params;
     Searcher searcher(*Index::Open(SampleIndex()));

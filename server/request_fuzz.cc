@@ -43,7 +43,7 @@ const Registry& Served() {
     Progress silent(Progress::Show::kNever);
     HMANN_CHECK(BuildIndex(options, silent).ok());
     auto* made = new Registry({{"a", path}});
-    HMANN_CHECK(made->indexes()[0]->Load({}).ok());
+    HMANN_CHECK(made->indexes()[0]->Load(path, {}).ok());
     std::filesystem::remove(path);
     return made;
   }();

@@ -28,10 +28,12 @@
 #include "server/connections/unread_requests.h"
 #include "server/convert.h"
 #include "server/core/metrics.h"
+#include "server/core/reconciler.h"
 #include "server/core/registry.h"
 #include "server/core/scrubber.h"
 #include "server/core/search_pool.h"
 #include "server/core/tokens.h"
+#include "server/core/versions.h"
 #include "server/health_calls.h"
 #include "server/http_port.h"
 #include "server/log.h"
@@ -48,14 +50,22 @@ constexpr int kSecond = 50;  // times kOften
 std::string HealthName(const std::string& index) { return absl::StrCat("hmann.index.", index); }
 
 /// The largest dimension among the indexes with readable headers, so that their batches
-/// fit into a message.
-std::uint32_t LargestDim(const std::vector<IndexSpec>& specs) {
-  std::uint32_t dim = 0;
-  for (const IndexSpec& spec : specs) {
-    if (const absl::StatusOr<IndexInfo> info = ReadInfo(spec.path); info.ok())
-      dim = std::max(dim, info->dim);
-  }
-  return dim;
+/// fit into a message. If storage does not answer, a large one.
+std::uint32_t LargestDim(std::vector<IndexSpec> specs) {
+  constexpr std::uint32_t kUnknown = 4096;
+  const auto found = std::make_shared<std::promise<std::uint32_t>>();
+  std::future<std::uint32_t> dim = found->get_future();
+  std::thread([found, specs = std::move(specs)] {
+    std::uint32_t largest = 0;
+    for (const IndexSpec& spec : specs) {
+      FileVersion file{.path = spec.path};
+      if (spec.versions) file = VersionList().Newest(spec).value_or(file);
+      if (const absl::StatusOr<IndexInfo> info = ReadInfo(file.path); info.ok())
+        largest = std::max(largest, info->dim);
+    }
+    found->set_value(largest);
+  }).detach();
+  return dim.wait_for(std::chrono::seconds(1)) == std::future_status::ready ? dim.get() : kUnknown;
 }
 
 void WarnOfExpiry(std::int64_t expires) {
@@ -86,18 +96,20 @@ ServerOptions Resolve(ServerOptions options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      Configuration configuration) {
   HMANN_RETURN_IF_ERROR(options.Validate());
   RouteLibraryLogs();
   const ServerOptions resolved = Resolve(options);
   // Two for each that searches, and those of gRPC, of the connections and of the pages.
   HMANN_RETURN_IF_ERROR(CheckThreads(2 * resolved.threads + 16));
-  std::unique_ptr<Server> server(new Server(resolved));
+  std::unique_ptr<Server> server(new Server(resolved, std::move(configuration)));
   HMANN_RETURN_IF_ERROR(server->ListenHttp());
   HMANN_RETURN_IF_ERROR(server->Listen());
-  server->loader_ = std::thread([raw = server.get()] { raw->LoadAll(); });
+  HMANN_RETURN_IF_ERROR(server->reconciler_->Want(options.indexes, options.aliases).status());
   server->watcher_ = std::thread([raw = server.get()] { raw->WatchCalls(); });
   server->file_watcher_ = std::thread([raw = server.get()] { raw->WatchFiles(); });
+  server->index_watcher_ = std::thread([raw = server.get()] { raw->WatchIndexes(); });
   server->scrubber_ = std::make_unique<Scrubber>(
       *server->registry_, options.scrub_bytes_per_second,
       [raw = server.get()](const ServedIndex& index) { raw->Withdrawn(index); });
@@ -105,15 +117,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   return server;
 }
 
-Server::Server(const ServerOptions& options)
+Server::Server(const ServerOptions& options, Configuration configuration)
     : options_(options),
-      registry_(std::make_unique<Registry>(options.indexes)),
+      registry_(std::make_unique<Registry>(options.indexes, options.aliases)),
       pool_(std::make_unique<SearchPool>(
           options.threads, PoolBounds{options.queue, options.most_bytes, options.most_work})),
       metrics_(std::make_unique<Metrics>(*registry_)),
       replies_(std::make_unique<ReplyWatch>(options.most_bytes, options.connections.reply_timeout)),
       unread_(std::make_unique<UnreadRequests>()),
-      indexes_(std::make_unique<Loader>(options.open, options.warm)) {}
+      indexes_(std::make_unique<Loader>(options.open, options.warm)),
+      reconciler_(std::make_unique<Reconciler>(
+          registry_.get(), indexes_.get(),
+          Reconciler::Events{[this](auto& index, const auto& loaded) { Tried(index, loaded); },
+                             [this] { PublishHealth(); }})),
+      configuration_(std::move(configuration)) {}
 
 Server::~Server() {
   http_.reset();
@@ -180,7 +197,7 @@ absl::Status Server::ListenHttp() {
     for (const auto& index : registry_->indexes()) {
       const IndexState state = index->state();
       any = any || state == IndexState::kServing;
-      loading = loading || (state == IndexState::kLoading && !loaded_.load());
+      loading = loading || (state == IndexState::kLoading && !reconciler_->tried());
       absl::StrAppend(&text, index->name(), ": ", Name(state), "\n");
     }
     return HttpPort::Reply{any && !loading && !draining_.load() ? 200 : 503, text};
@@ -210,24 +227,16 @@ std::string Server::address() const {
   return absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", port());
 }
 
-void Server::LoadAll() {
-  std::vector<std::future<void>> loads;
-  for (const std::shared_ptr<ServedIndex>& index : registry_->indexes()) {
-    auto ended = std::make_shared<std::promise<void>>();
-    const std::future<void>& load = loads.emplace_back(ended->get_future());
-    indexes_->Load(index, index->spec().path, {}, [this, index, ended](const auto& loaded) {
-      Tried(*index, loaded);
-      ended->set_value();
-    });
-    std::uint64_t at = 0;
-    for (int still = 0; still < kSecond && load.wait_for(kOften) != std::future_status::ready;) {
-      const auto loading = index->facts().loading;
-      const std::uint64_t now = loading == nullptr ? 0 : loading->progress.Now().done;
-      still = stop_ || std::exchange(at, now) == now ? still + 1 : 0;
-    }
-  }
-  for (const std::future<void>& load : loads) load.wait();
-  loaded_.store(true);
+/// Reads the configuration and applies it.
+void Server::Configure() {
+  const auto configure = [this]() -> absl::StatusOr<bool> {
+    HMANN_ASSIGN_OR_RETURN(const ServerOptions read, configuration_());
+    HMANN_ASSIGN_OR_RETURN(const bool changed, reconciler_->Want(read.indexes, read.aliases));
+    indexes_->SetDefaults(read.open, read.warm);
+    return changed;
+  };
+  Report("configuration", configure(), true);
+  PublishHealth();
 }
 
 /// After each load.
@@ -242,9 +251,19 @@ void Server::Tried(ServedIndex& index, const absl::StatusOr<Snapshot>& loaded) {
     spdlog::warn("index {}: {}", index.name(), warning);
 }
 
-void Server::Load(IndexSpec spec, const Probe& probe, const Loader::Done& done) {
+/// Errors: NOT_FOUND; FAILED_PRECONDITION for an alias.
+absl::StatusOr<std::shared_ptr<ServedIndex>> Server::Find(const std::string& name) const {
+  HMANN_ASSIGN_OR_RETURN(std::shared_ptr<ServedIndex> index, registry_->Find(name));
+  if (index->name() == name) return index;
+  return FailedPrecondition("'", name, "' is an alias: expected the name of its index, '",
+                            index->name(), "'");
+}
+
+void Server::Load(const IndexSpec& spec, const Probe& probe, const Loader::Done& done) {
   const std::string path = spec.path;
-  const absl::StatusOr<std::shared_ptr<ServedIndex>> added = registry_->Add(std::move(spec));
+  if (registry_->aliases().contains(spec.name))
+    return done(absl::AlreadyExistsError(absl::StrCat("'", spec.name, "' is an alias")));
+  const absl::StatusOr<std::shared_ptr<ServedIndex>> added = registry_->Add(spec);
   if (!added.ok()) return done(added.status());
   indexes_->Load(*added, path, probe, [this, index = *added, done](const auto& loaded) {
     Tried(*index, loaded);
@@ -255,7 +274,7 @@ void Server::Load(IndexSpec spec, const Probe& probe, const Loader::Done& done) 
 
 void Server::Swap(const std::string& name, std::string path, const Probe& probe,
                   const Loader::Done& done) {
-  const absl::StatusOr<std::shared_ptr<ServedIndex>> found = registry_->Find(name);
+  const absl::StatusOr<std::shared_ptr<ServedIndex>> found = Find(name);
   if (!found.ok()) return done(found.status());
   if (path.empty()) path = (*found)->facts().path;
   indexes_->Load(*found, path, probe, [this, index = *found, done](const auto& loaded) {
@@ -265,7 +284,7 @@ void Server::Swap(const std::string& name, std::string path, const Probe& probe,
 }
 
 absl::Status Server::Unload(const std::string& name) {
-  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<ServedIndex> index, registry_->Find(name));
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<ServedIndex> index, Find(name));
   Remove(*index);
   spdlog::info("index {}: unloaded", name);
   return absl::OkStatus();
@@ -274,20 +293,23 @@ absl::Status Server::Unload(const std::string& name) {
 void Server::Remove(const ServedIndex& index) {
   indexes_->Close(registry_->Remove(index));
   PublishHealth();
-  // gRPC keeps the entry of a name, which it cannot remove.
-  if (registry_->Named(index.name()) == nullptr)
-    server_->GetHealthCheckService()->SetServingStatus(HealthName(index.name()), false);
 }
 
 void Server::PublishHealth() {
   const std::lock_guard lock(health_mutex_);
   grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
   bool any = false;
-  for (const auto& index : registry_->indexes()) {
-    const bool serving = index->state() == IndexState::kServing;
-    health.SetServingStatus(HealthName(index->name()), serving);
+  std::set<std::string> names;
+  for (const auto& [alias, index] : registry_->aliases()) names.insert(alias);
+  for (const auto& index : registry_->indexes()) names.insert(index->name());
+  published_.merge(std::set<std::string>(names));
+  for (const std::string& name : published_) {
+    const auto index = registry_->Named(name);
+    const bool serving = index != nullptr && index->state() == IndexState::kServing;
+    health.SetServingStatus(HealthName(name), serving);
     any = any || serving;
   }
+  published_ = std::move(names);  // gRPC keeps the entries of other names
   health.SetServingStatus(kServiceName, any);
   // Load balancers and Kubernetes ask for "" unless they are set up otherwise, and one
   // bad index must not keep the others from being reached.
@@ -301,6 +323,7 @@ void Server::Withdrawn(const ServedIndex& index) {
 
 /// Logs each error once, and a success if it brought something or was requested.
 void Server::Report(const char* what, const absl::StatusOr<bool>& changed, bool requested) {
+  const std::lock_guard lock(report_mutex_);
   const bool news = std::exchange(reported_[what], changed.status()) != changed.status();
   if (changed.ok()) reported_.erase(what);
   if (changed.ok() && (*changed || requested)) {
@@ -319,6 +342,9 @@ void Server::ReloadFiles(bool requested) {
     Report("TLS files", changed, requested);
     if (changed.ok() && *changed) WarnOfExpiry(tls_->expires());
   }
+}
+
+void Server::ReloadTuned(bool requested) {
   for (const auto& index : registry_->indexes()) {
     const absl::StatusOr<bool> changed = index->ReloadTuned(requested);
     Report(absl::StrCat("index ", index->name(), ": tuned table").c_str(), changed, requested);
@@ -328,6 +354,15 @@ void Server::ReloadFiles(bool requested) {
 void Server::WatchCalls() {
   for (; !stop_.load(); std::this_thread::sleep_for(kOften)) {
     if (drain_.exchange(false)) BeginDrain();
+    reconciler_->Tick();
+    if (configure_ && !configuring_.exchange(true)) {
+      configure_.store(false);
+      const auto configure = [this] {
+        Configure();
+        configuring_.store(false);
+      };
+      if (!indexes_->Run(false, configure).ok()) configuring_.store(false);
+    }
     service_->LookIn();
     replies_->CancelLate(ReplyWatch::Clock::now());
   }
@@ -335,12 +370,23 @@ void Server::WatchCalls() {
 
 /// Has a thread of its own, since a file may lie on storage that hangs.
 void Server::WatchFiles() {
-  constexpr int kSeldom = 30 * kSecond, kDay = 86400 * kSecond;
+  constexpr int kDay = 86400 * kSecond;
   for (int turn = 1; !stop_.load(); turn = turn % kDay + 1) {
     std::this_thread::sleep_for(kOften);
     const bool requested = reload_.exchange(false);
+    if (requested) reload_tuned_.store(true);
     if (requested || turn % kSecond == 0) ReloadFiles(requested);
     if (turn == kDay && tls_ != nullptr) WarnOfExpiry(tls_->expires());
+  }
+}
+
+/// Has another one, so that tokens do not wait for the storage of an index.
+void Server::WatchIndexes() {
+  constexpr int kSeldom = 30 * kSecond;
+  for (int turn = 1; !stop_.load(); turn = turn % kSeldom + 1) {
+    std::this_thread::sleep_for(kOften);
+    const bool requested = reload_tuned_.exchange(false);
+    if (requested || turn % kSecond == 0) ReloadTuned(requested);
     for (const auto& index : registry_->indexes()) {
       if (index->WithdrawIfChanged()) Withdrawn(*index);
       if (turn % kSeldom == 0 && index->state() == IndexState::kServing) index->RefreshPlacements();
@@ -349,7 +395,7 @@ void Server::WatchFiles() {
 }
 
 std::optional<absl::Status> Server::Loaded() const {
-  if (!loaded_.load()) return std::nullopt;
+  if (!reconciler_->tried()) return std::nullopt;
   std::vector<std::string> reasons;
   for (const auto& index : registry_->indexes()) {
     if (index->state() == IndexState::kServing) return absl::OkStatus();
@@ -392,9 +438,9 @@ void Server::Shutdown(std::chrono::nanoseconds grace) {
   if (service_ != nullptr) RefuseUntilQuiet(grace * 3 / 4);
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace / 4);
   indexes_->Stop();
-  if (loader_.joinable()) loader_.join();
   if (watcher_.joinable()) watcher_.join();
   if (file_watcher_.joinable()) file_watcher_.join();
+  if (index_watcher_.joinable()) index_watcher_.join();
   if (scrubber_ != nullptr) scrubber_->Stop();
 }
 

@@ -3,10 +3,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -29,6 +31,7 @@ class AdminService;
 class ConnectionGuard;
 class HttpPort;
 class Metrics;
+class Reconciler;
 class ReplyWatch;
 class Scrubber;
 class SearchPool;
@@ -42,17 +45,22 @@ class UnreadRequests;
 /// next begin. Each index serves as soon as it is warm. An index that fails to load does
 /// not stop the others.
 ///
-/// Health: "hmann.index.<name>" is SERVING once that index serves; "hmann.v1.Search" and
-/// "" once any does. An index whose file changes or proves damaged is withdrawn, and its
-/// health entry with it.
+/// Health: "hmann.index.<name>" is SERVING once that index or alias serves;
+/// "hmann.v1.Search" and "" once any does. An index whose file changes or proves damaged
+/// is withdrawn, and its health entry with it.
 ///
 /// Thread safety: call Start, Shutdown and the destructor from one thread. The rest may
 /// be called from any thread.
 class Server {
  public:
+  /// Reads the configuration again. The server uses only indexes, aliases, `open` and
+  /// `warm` of the result. One thread at a time calls it, and waits if it hangs.
+  using Configuration = std::function<absl::StatusOr<ServerOptions>()>;
+
   /// Errors: those of options.Validate(); those of bind(2), e.g. for a port in use, as
   /// "listen 127.0.0.1:50051: Address already in use".
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       Configuration configuration = nullptr);
   ~Server();
 
   int port() const;
@@ -65,14 +73,18 @@ class Server {
   /// none serves.
   std::optional<absl::Status> Loaded() const;
   /// Reads tokens, TLS files and tuned tables again soon, and logs the outcome. They are
-  /// also read when they change.
-  void Reload() { reload_.store(true); }
+  /// also read when they change. The configuration is read only here. If it is not valid,
+  /// it changes nothing.
+  void Reload() {
+    reload_.store(true);
+    configure_.store(configuration_ != nullptr);
+  }
 
   const Registry& registry() const { return *registry_; }
-  const OpenOptions& open() const { return options_.open; }
+  OpenOptions open() const { return indexes_->open(); }
   /// Adds a name and loads its file. If that fails, the name is removed. Errors, all by
   /// `done`: those of Registry::Add and Loader::Load.
-  void Load(IndexSpec spec, const Probe& probe, const Loader::Done& done);
+  void Load(const IndexSpec& spec, const Probe& probe, const Loader::Done& done);
   /// Loads a file (empty: what lies under its path now) in place of the one that is
   /// served under `name`. Errors, all by `done`: NOT_FOUND; those of Loader::Load.
   void Swap(const std::string& name, std::string path, const Probe& probe,
@@ -93,14 +105,17 @@ class Server {
   void CancelCalls();
 
  private:
-  explicit Server(const ServerOptions& options);
+  Server(const ServerOptions& options, Configuration configuration);
   absl::Status Listen();
   absl::Status ListenHttp();
-  void LoadAll();
+  void Configure();
+  absl::StatusOr<std::shared_ptr<ServedIndex>> Find(const std::string& name) const;
   void Remove(const ServedIndex& index);
   void WatchCalls();
   void WatchFiles();
+  void WatchIndexes();
   void ReloadFiles(bool requested);
+  void ReloadTuned(bool requested);
   void Report(const char* what, const absl::StatusOr<bool>& changed, bool requested);
   void PublishHealth();
   void Withdrawn(const ServedIndex& index);
@@ -114,6 +129,8 @@ class Server {
   const std::unique_ptr<ReplyWatch> replies_;
   const std::unique_ptr<UnreadRequests> unread_;
   const std::unique_ptr<Loader> indexes_;
+  const std::unique_ptr<Reconciler> reconciler_;
+  const Configuration configuration_;
   std::unique_ptr<TokenFile> tokens_;
   std::unique_ptr<TlsWatch> tls_;
   std::unique_ptr<SearchService> service_;
@@ -122,11 +139,13 @@ class Server {
   std::unique_ptr<ConnectionGuard> guard_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  std::atomic<bool> stop_{false}, draining_{false}, drain_{false}, reload_{false}, loaded_{false};
+  std::atomic<bool> stop_{false}, draining_{false}, drain_{false}, reload_{false};
+  std::atomic<bool> reload_tuned_{false}, configure_{false}, configuring_{false};
   std::atomic<std::uint64_t> failed_reloads_{0};
-  std::map<std::string, absl::Status> reported_;  ///< last failures; used by file_watcher_ only
-  std::mutex health_mutex_, drain_mutex_;
-  std::thread loader_, watcher_, file_watcher_;
+  std::mutex report_mutex_, health_mutex_, drain_mutex_;
+  std::map<std::string, absl::Status> reported_;  ///< last failures; under report_mutex_
+  std::set<std::string> published_;  ///< names with a health entry; under health_mutex_
+  std::thread watcher_, file_watcher_, index_watcher_;
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<HttpPort> http_;  // its pages read all members above
 };

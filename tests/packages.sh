@@ -38,9 +38,8 @@ in_tree sh -ec '
   hmann serve --index sample=a.hmann --listen unix:/tmp/hmann.socket 2>serve.log & server=$!
   hmann query --server unix:/tmp/hmann.socket --index sample --queries sample/query.u8bin --json | grep "\"qps\""
   kill $server; wait $server
-  . /etc/hmann/serve.conf  # as systemd reads it
   mkdir -p /srv/hmann; cp a.hmann /srv/hmann/main.hmann
-  hmann serve $HMANN_ARGS 2>serve.log & server=$!
+  hmann serve --config /etc/hmann/serve.toml 2>serve.log & server=$!
   hmann query --server 127.0.0.1:50051 --index main --queries sample/query.u8bin --json | grep "\"qps\""
   kill $server; wait $server
   rm -r /srv/hmann
@@ -48,7 +47,7 @@ in_tree sh -ec '
 
 echo "what comes with it"
 in_tree sh -ec '
-  grep -qx /etc/hmann/serve.conf /var/lib/dpkg/info/hmann.conffiles
+  grep -qx /etc/hmann/serve.toml /var/lib/dpkg/info/hmann.conffiles
   for package in hmann hmann-eval libhmann-dev python3-hmann; do test -s /usr/share/doc/$package/copyright; done
   cd /usr/share/doc/hmann; test -s changelog
   for page in $(grep -o "](doc/[^)]*\|]([A-Z]*\.md" README.md | cut -c3-); do test -s $page; done'

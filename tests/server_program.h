@@ -25,15 +25,15 @@ namespace hmann {
 
 inline constexpr char kQueries[] = "datasets/sample/query.u8bin";
 
-/// A running `hmann serve` on a port that it picked.
+/// A running `hmann serve` on a port that it picked. It serves `index` as "sample";
+/// empty: what `more` says.
 class ServerProgram {
  public:
   ServerProgram(const std::string& index, const std::vector<std::string>& more,
                 const std::string& program = HmannProgram(), RunOptions options = {})
       : folder_("serve_program") {
-    std::vector<std::string> command = {
-        program,    "serve",       "--index", absl::StrCat("sample=", index),
-        "--listen", "127.0.0.1:0", "--json"};
+    std::vector<std::string> command = {program, "serve", "--listen", "127.0.0.1:0", "--json"};
+    if (!index.empty()) command.insert(command.end(), {"--index", absl::StrCat("sample=", index)});
     command.insert(command.end(), more.begin(), more.end());
     options.stdout_to = folder_ / "stdout";
     program_ = std::make_unique<Program>(command, options);

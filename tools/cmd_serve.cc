@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,9 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
-#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
@@ -35,22 +32,11 @@
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 #include "tools/commands.h"
-#include "tools/connection_flags.h"
-#include "tools/flags.h"
-#include "tools/help.h"
-#include "tools/open_flags.h"
 #include "tools/print.h"
+#include "tools/serve_flags.h"
 
 namespace hmann::tools {
 namespace {
-
-struct ServeFlags {
-  server::ServerOptions server;
-  std::vector<std::string> indexes;
-  std::chrono::nanoseconds drain = std::chrono::seconds(5);
-  std::string log_level = "info";
-  bool json = false;
-};
 
 /// Turns signals into bytes of a pipe. SIGTERM, SIGINT and SIGQUIT stop the server,
 /// SIGHUP lets it read its files again, SIGUSR1 and SIGUSR2 do nothing. (Blocking them
@@ -215,12 +201,24 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-absl::Status Serve(const ServeFlags& flags) {
+/// `line`: the options as they were given.
+absl::Status Serve(const CLI::App& line, const ServeFlags& flags) {
   HMANN_RETURN_IF_ERROR(CheckThreads(2));  // the log has one, and one to close it
   Log log(flags.log_level);
   RaiseDescriptorLimit();
-  HMANN_ASSIGN_OR_RETURN(std::shared_ptr<server::Server> server,
-                         server::Server::Start(flags.server));
+  std::atomic<std::chrono::nanoseconds> drain = flags.drain;
+  const auto configuration = [&]() -> absl::StatusOr<server::ServerOptions> {
+    HMANN_ASSIGN_OR_RETURN(ServeFlags now, ReadServeFlags(line, flags.config));
+    HMANN_RETURN_IF_ERROR(CheckFixed(flags, now));
+    spdlog::set_level(spdlog::level::from_str(now.log_level));
+    drain = now.drain;
+    return std::move(now.server);
+  };
+  HMANN_ASSIGN_OR_RETURN(
+      std::shared_ptr<server::Server> server,
+      server::Server::Start(flags.server, flags.config.empty()
+                                              ? server::Server::Configuration()
+                                              : server::Server::Configuration(configuration)));
   // Until here a signal ends the process as usual: a file may lie on storage that hangs.
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Signals> signals, Signals::Take());
   const std::string http = server->http_address();
@@ -233,106 +231,24 @@ absl::Status Serve(const ServeFlags& flags) {
   }
   HMANN_RETURN_IF_ERROR(
       WaitForEnd(*server, *signals, [&] { log.Line("listening on " + server->address()); }));
-  const bool ended = Drain(server, *signals, flags.drain);
+  const bool ended = Drain(server, *signals, drain);
   if (ended) server.reset();
   if (log.Close() && ended) return absl::OkStatus();
   std::fflush(stdout);
   std::_Exit(0);
 }
 
-std::string CheckIndex(const std::string& text) {
-  return std::string(server::IndexSpec::Parse(text).status().message());
-}
-
-/// The rights in `text`, octal; nothing if it has another form.
-std::optional<int> Rights(const std::string& text) {
-  constexpr int kMost = 0777, kOctal = 8;
-  int rights = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, rights, kOctal);
-  if (error != std::errc() || at != end || rights < 0 || rights > kMost) return std::nullopt;
-  return rights;
-}
-
-std::string CheckRights(const std::string& text) {
-  return Rights(text).has_value()
-             ? ""
-             : "expected rights in octal, for example 660, found '" + text + "'";
-}
-
-/// Declares the options that control access.
-void AddSecurityFlags(CLI::App& app, server::ServerOptions* server) {
-  const OptionGroup group(app, "Access");
-  app.add_option("--tls-cert", server->tls.certificate,
-                 "certificate chain of this server (PEM); read again when it changes");
-  app.add_option("--tls-key", server->tls.key, "key of --tls-cert (PEM)");
-  app.add_option("--tls-client-ca", server->tls.client_ca,
-                 "require client certificates from one of these authorities (PEM)");
-  app.add_option("--tokens", server->tokens,
-                 "file of accepted tokens, one line `SHA-256 read` or `SHA-256 admin` per token, "
-                 "perhaps with `indexes=a,b-*` and `until=2027-01-31`; read again when it changes");
-  app.add_flag("--insecure", server->insecure, "allow non-loopback addresses without TLS");
-}
-
 }  // namespace
 
 CommandAction SetupServe(CLI::App& app) {
   auto flags = std::make_shared<ServeFlags>();
-  app.add_option("--index", flags->indexes,
-                 "NAME=FILE, once per index; or FILE, whose name is the index's")
-      ->required()
-      ->check(CheckIndex);
-  app.add_option("--listen", flags->server.listen,
-                 "address to listen on: HOST:PORT (port 0 picks one) or unix:PATH")
-      ->capture_default_str();
-  app.add_option_function<std::string>(
-         "--socket-mode",
-         [flags](const std::string& text) { flags->server.socket_mode = *Rights(text); },
-         "rights of the socket of unix:PATH, octal, whatever the umask; 660: owner and group "
-         "(default: 666, the rights of its folder decide)")
-      ->check(CheckRights);
-  app.add_option("--http", flags->server.http,
-                 "HOST:PORT for /metrics (Prometheus), /livez and /readyz (default: none)");
-  AddOpenFlags(app, &flags->server.open);
-  app.add_flag("--warm", flags->server.warm,
-               "read all mapped data once, even if it exceeds the free memory");
-  app.add_option("--threads", flags->server.threads,
-                 "concurrent searches (0: one per core, or eight per core with L0 on nvme, where "
-                 "they wait)")
-      ->check(CLI::Range(0, 4096));
-  app.add_option("--queue", flags->server.queue,
-                 "maximum number of waiting requests, separately for short and long ones; more are "
-                 "refused, as are requests that would miss their deadline")
-      ->capture_default_str();
-  app.add_option("--max-batch", flags->server.limits.max_batch, "maximum queries per request")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--max-k", flags->server.limits.max_k, "maximum neighbors per query")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  AddParsed(app, "--max-work", ParseDuration, &flags->server.most_work,
-            "maximum thread time of one request, estimated from earlier ones (default: 60s)");
-  AddConnectionFlags(app, &flags->server.connections);
-  AddParsed(app, "--drain", ParseDuration, &flags->drain,
-            "time to keep answering after SIGTERM, with the port closed and health NOT_SERVING "
-            "(default: 5s)");
-  AddParsed(app, "--scrub", ParseSize, &flags->server.scrub_bytes_per_second,
-            "rate of the background checksum pass over data that is read in place (mapped, nvme), "
-            "in bytes per second; 0: never (default: 32MiB)");
-  AddSecurityFlags(app, &flags->server);
-  app.parse_complete_callback([flags] {
-    for (const std::string& text : flags->indexes)
-      flags->server.indexes.push_back(*server::IndexSpec::Parse(text));  // CheckIndex checked it
-    if (const absl::Status status = flags->server.Validate(); !status.ok())
-      throw CLI::ValidationError(std::string(status.message()));
+  AddServeFlags(app, flags.get());
+  app.parse_complete_callback([&app, flags] {
+    absl::StatusOr<ServeFlags> read = ReadServeFlags(app, flags->config);
+    if (!read.ok()) throw CLI::ValidationError(std::string(read.status().message()));
+    *flags = *std::move(read);
   });
-  app.add_option("--log-level", flags->log_level,
-                 "least severity of a log line; debug shows each refused handshake")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
-      ->capture_default_str();
-  app.add_flag("--json", flags->json,
-               "print the address as one JSON object on stdout, before indexes are loaded");
-  return [flags] { return Serve(*flags); };
+  return [&app, flags] { return Serve(app, *flags); };
 }
 
 }  // namespace hmann::tools

@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "CLI/Error.hpp"
@@ -13,6 +15,12 @@
 #include "absl/strings/strip.h"
 
 namespace hmann::tools {
+
+/// Lets the options for whole numbers of `app` and its commands accept 200M, 1e9 and 4k.
+void AcceptUnits(CLI::App& app);
+
+/// "; did you mean '--queries'?" for the nearest of `known`, or "" if none is near.
+std::string Suggestion(std::string_view found, const std::vector<std::string>& known);
 
 /// Declares `--option TEXT`. One of the engine's parsers (ParseSize, ParseMetric, ...)
 /// reads it, and `store` receives the result.

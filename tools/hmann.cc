@@ -45,7 +45,7 @@ constexpr Command kCommands[] = {
      SetupGet},
     {"serve", "Serve indexes over gRPC",
      "hmann serve --index sample=sample.hmann --listen 127.0.0.1:50051", SetupServe,
-     "--index --listen --tls-cert --tls-key --tokens --http --slow --json"},
+     "--index --config --listen --tls-cert --tls-key --tokens --http --slow"},
     {"query", "Search an index through a server",
      "hmann query --server 127.0.0.1:50051 --index sample --queries datasets/sample/query.u8bin",
      SetupQuery, "--server --index --queries --k --recall --token --ca --json"},

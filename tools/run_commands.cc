@@ -19,39 +19,12 @@
 #include "index/base/errors.h"
 #include "index/base/units.h"
 #include "tools/failed_read.h"
+#include "tools/flags.h"
 #include "tools/help.h"
 #include "tools/interrupt.h"
 
 namespace hmann::tools {
 namespace {
-
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
-}
-
-/// "; did you mean '--queries'?" for the nearest of `known`, or "" if none is near.
-std::string Suggestion(std::string_view found, const std::vector<std::string>& known) {
-  std::string nearest;
-  std::size_t best = 3;
-  for (const std::string& name : known) {
-    const std::size_t distance = EditDistance(found, name);
-    if (distance >= best) continue;
-    best = distance;
-    nearest = name;
-  }
-  return nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?");
-}
 
 /// Prints wrong usage of the command `name`. Returns 2, for main to return.
 int WrongUsage(const std::string& name, const std::string& message) {
@@ -89,18 +62,6 @@ int FindUnknown(CLI::App* app, int argc, char** argv, std::string* name) {
     if (app->get_prefix_command()) break;
   }
   return 0;
-}
-
-/// Lets options for whole numbers accept 200M, 1e9 and 4k.
-void AcceptUnits(CLI::App& app) {
-  for (CLI::Option* option : app.get_options({})) {
-    if (!absl::StrContains(option->get_type_name(), "INT")) continue;
-    option->transform([](const std::string& text) {
-      const absl::StatusOr<std::uint64_t> number = ParseSize(text);
-      return number.ok() ? absl::StrCat(*number) : text;
-    });
-  }
-  for (CLI::App* sub : app.get_subcommands({})) AcceptUnits(*sub);
 }
 
 /// Runs the work of a command. Returns its exit code.

@@ -27,7 +27,17 @@ void StepBehind() {
 
 }  // namespace
 
-/// Runs `work` on a thread of its own.
+OpenOptions Loader::open() const {
+  const std::lock_guard lock(mutex_);
+  return open_;
+}
+
+void Loader::SetDefaults(const OpenOptions& open, bool warm) {
+  const std::lock_guard lock(mutex_);
+  open_ = open;
+  warm_ = warm;
+}
+
 absl::Status Loader::Run(bool low, std::function<void()> work) {
   HMANN_RETURN_IF_ERROR(CheckThreads(1));
   const std::lock_guard lock(mutex_);
@@ -46,11 +56,16 @@ absl::Status Loader::Run(bool low, std::function<void()> work) {
 
 void Loader::Load(const std::shared_ptr<ServedIndex>& index, const std::string& path,
                   const Probe& probe, const Done& done) {
-  const OpenOptions open = index->spec().open.value_or(open_);
+  IndexSpec spec = index->spec();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spec.open.has_value()) spec.open = open_;
+    if (!spec.warm.has_value()) spec.warm = warm_;
+  }
   // Helper threads take part in searches, and would stay behind, too.
-  const bool low = open.helper_threads == 0;
-  const absl::Status begun = Run(low, [this, index, path, open, probe, done] {
-    absl::StatusOr<Replaced> loaded = index->Load(path, open, warm_, probe);
+  const bool low = spec.open->helper_threads == 0;
+  const absl::Status begun = Run(low, [this, index, path, spec, probe, done] {
+    absl::StatusOr<Replaced> loaded = index->Load(path, *spec.open, *spec.warm, probe);
     if (!loaded.ok()) return done(loaded.status());
     done(std::exchange(loaded->now, {}));
     WaitUntilUnused(loaded->before);

@@ -29,7 +29,9 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  const OpenOptions& open() const { return open_; }
+  OpenOptions open() const;
+  /// Replaces what the constructor got, for loads that begin from now on.
+  void SetDefaults(const OpenOptions& open, bool warm);
   /// ServedIndex::Load. Additional errors: UNAVAILABLE after Stop; RESOURCE_EXHAUSTED if
   /// no thread can be started.
   void Load(const std::shared_ptr<ServedIndex>& index, const std::string& path, const Probe& probe,
@@ -39,17 +41,20 @@ class Loader {
   /// Begins no more. Returns when those that run have ended, which may take as long as
   /// storage hangs.
   void Stop();
+  bool stopping() const { return stop_; }
+  /// Runs `work` on a thread of its own; `low`: after those that search. Errors:
+  /// UNAVAILABLE after Stop; RESOURCE_EXHAUSTED if no thread can be started.
+  absl::Status Run(bool low, std::function<void()> work);
 
  private:
-  absl::Status Run(bool low, std::function<void()> work);
   void WaitUntilUnused(const std::shared_ptr<Generation>& old) const;
 
-  const OpenOptions open_;
-  const bool warm_;
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards all below
   std::condition_variable ended_;
-  int running_ = 0;  // guarded by mutex_
+  OpenOptions open_;
+  bool warm_;
+  int running_ = 0;
 };
 
 }  // namespace hmann::server

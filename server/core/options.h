@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -17,15 +18,22 @@ struct IndexSpec {
   static bool MayHave(char c);
 
   std::string name;  ///< letters, digits, '.', '_', '-'
-  std::string path;
+  std::string path;  ///< a file; with `versions` a folder, whose newest file is served
   /// Its tiers; absent: those of the server.
   std::optional<OpenOptions> open = {};
+  /// Read all mapped data once; absent: as the server does.
+  std::optional<bool> warm = {};
+  bool versions = false;
 
   /// "NAME=FILE", or "FILE", which is named after the file. Errors: INVALID_ARGUMENT.
   static absl::StatusOr<IndexSpec> Parse(const std::string& text);
   /// Checks the name. Errors: INVALID_ARGUMENT.
   absl::Status Validate() const;
+  bool operator==(const IndexSpec&) const = default;
 };
+
+/// Further names of indexes: from an alias to the name of its index.
+using Aliases = std::map<std::string, std::string>;
 
 /// Limits on one request. Describe publishes them.
 struct RequestLimits {

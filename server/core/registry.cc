@@ -13,15 +13,7 @@
 #include "server/core/errors.h"
 
 namespace hmann::server {
-
 namespace {
-
-FileStamp StampOf(const std::string& path) {
-  struct stat now {};
-  if (stat(path.c_str(), &now) != 0) return {};
-  return {static_cast<std::int64_t>(now.st_ino), now.st_size, now.st_mtim.tv_sec,
-          now.st_mtim.tv_nsec};
-}
 
 std::string KindOf(const IndexInfo& info) {
   return absl::StrCat(info.dim, " x ", std::string(Name(info.dtype)), ", ",
@@ -47,6 +39,13 @@ absl::Status CheckBeside(const std::string& path, const OpenOptions& options,
 }
 
 }  // namespace
+
+FileStamp StampOf(const std::string& path) {
+  struct stat now {};
+  if (stat(path.c_str(), &now) != 0) return {};
+  return {static_cast<std::int64_t>(now.st_ino), now.st_size, now.st_mtim.tv_sec,
+          now.st_mtim.tv_nsec};
+}
 
 const char* Name(IndexState state) {
   constexpr const char* kNames[] = {"loading", "serving", "failed"};
@@ -153,6 +152,16 @@ absl::Status Snapshot::ForClients(const absl::Status& status) const {
   return WithoutFolder(status, generation_->path());
 }
 
+IndexSpec ServedIndex::spec() const {
+  const std::lock_guard lock(mutex_);
+  return spec_;
+}
+
+void ServedIndex::SetSpec(IndexSpec spec) {
+  const std::lock_guard lock(mutex_);
+  spec_ = std::move(spec);
+}
+
 absl::StatusOr<std::shared_ptr<Loading>> ServedIndex::BeginLoad(const std::string& path) {
   const std::lock_guard lock(mutex_);
   if (loading_ != nullptr || removed_) return LoadAborted(name(), removed_);
@@ -186,11 +195,6 @@ absl::StatusOr<Replaced> ServedIndex::Load(const std::string& path, const OpenOp
     state_.store(IndexState::kFailed, std::memory_order_release);
   }
   return opened.status();
-}
-
-std::shared_ptr<Generation> ServedIndex::Serve(std::shared_ptr<Generation> next) {
-  const std::lock_guard lock(mutex_);
-  return Flip(std::move(next));
 }
 
 std::shared_ptr<Generation> ServedIndex::Flip(std::shared_ptr<Generation> next) {
@@ -280,7 +284,8 @@ absl::StatusOr<Snapshot> ServedIndex::Get() {
   return IndexFailed(name(), WithoutFolder(failure_, path_));
 }
 
-Registry::Registry(const std::vector<IndexSpec>& specs) {
+Registry::Registry(const std::vector<IndexSpec>& specs, Aliases aliases)
+    : aliases_(std::move(aliases)) {
   for (const IndexSpec& spec : specs) Add(spec).IgnoreError();
 }
 
@@ -289,7 +294,7 @@ Registry::Indexes Registry::indexes() const {
   return indexes_;
 }
 
-absl::StatusOr<std::shared_ptr<ServedIndex>> Registry::Add(IndexSpec spec) {
+absl::StatusOr<std::shared_ptr<ServedIndex>> Registry::Add(const IndexSpec& spec) {
   HMANN_RETURN_IF_ERROR(spec.Validate());
   const std::lock_guard lock(mutex_);
   std::shared_ptr<ServedIndex>& index = by_name_[spec.name];
@@ -297,7 +302,7 @@ absl::StatusOr<std::shared_ptr<ServedIndex>> Registry::Add(IndexSpec spec) {
     return absl::AlreadyExistsError(
         absl::StrCat("index '", spec.name, "' is there: swap its file, or unload it first"));
   }
-  index = std::make_shared<ServedIndex>(std::move(spec));
+  index = std::make_shared<ServedIndex>(spec);
   indexes_.push_back(index);
   return index;
 }
@@ -315,10 +320,32 @@ std::shared_ptr<Generation> Registry::Remove(const ServedIndex& index) {
   return removed->Remove();
 }
 
-std::shared_ptr<ServedIndex> Registry::Named(const std::string& name) const {
-  const std::shared_lock lock(mutex_);
+/// With the mutex held.
+std::shared_ptr<ServedIndex> Registry::Lookup(const std::string& name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<ServedIndex> Registry::Exact(const std::string& name) const {
+  const std::shared_lock lock(mutex_);
+  return Lookup(name);
+}
+
+std::shared_ptr<ServedIndex> Registry::Named(const std::string& name) const {
+  const std::shared_lock lock(mutex_);
+  if (std::shared_ptr<ServedIndex> found = Lookup(name); found != nullptr) return found;
+  const auto alias = aliases_.find(name);
+  return alias == aliases_.end() ? nullptr : Lookup(alias->second);
+}
+
+Aliases Registry::aliases() const {
+  const std::shared_lock lock(mutex_);
+  return aliases_;
+}
+
+void Registry::SetAliases(Aliases aliases) {
+  const std::lock_guard lock(mutex_);
+  aliases_.swap(aliases);
 }
 
 absl::StatusOr<std::shared_ptr<ServedIndex>> Registry::Find(const std::string& name) const {

@@ -36,6 +36,7 @@ struct ScrubProgress {
 
 /// What tells whether the file at a path changed: inode, size, and time. All 0: no file.
 using FileStamp = std::array<std::int64_t, 4>;
+FileStamp StampOf(const std::string& path);
 
 /// One served file: the open index, its guard, and its searchers. It lives as long as its
 /// name stands for it, and then until the last request that uses it has ended.
@@ -149,11 +150,13 @@ struct ServedFacts {
 /// Thread safety: all methods may be called from any thread.
 class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
  public:
-  explicit ServedIndex(IndexSpec spec)
-      : spec_(std::move(spec)), metrics_(spec_.name), path_(spec_.path) {}
+  explicit ServedIndex(const IndexSpec& spec)
+      : name_(spec.name), metrics_(name_), spec_(spec), path_(spec.path) {}
 
-  const std::string& name() const { return spec_.name; }
-  const IndexSpec& spec() const { return spec_; }
+  const std::string& name() const { return name_; }
+  IndexSpec spec() const;
+  /// Sets the tiers for loads that begin from now on.
+  void SetSpec(IndexSpec spec);
   IndexState state() const { return state_.load(std::memory_order_acquire); }
 
   /// Opens and warms the file at `path` while another is served, then makes the name
@@ -163,11 +166,6 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
   /// ABORTED while another load of this name runs, and if the name is removed meanwhile.
   absl::StatusOr<Replaced> Load(const std::string& path, const OpenOptions& options,
                                 bool warm = false, const Probe& probe = {});
-  absl::Status Load(const OpenOptions& options, bool warm = false) {
-    return Load(spec_.path, options, warm).status();
-  }
-  /// Makes the name stand for `next`; returns what it stood for.
-  std::shared_ptr<Generation> Serve(std::shared_ptr<Generation> next);
   /// Lets no request start any more (NOT_FOUND) and no load succeed. Returns what was
   /// served. To be called by Registry::Remove.
   std::shared_ptr<Generation> Remove();
@@ -203,16 +201,17 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
  private:
   friend class Snapshot;
   absl::StatusOr<std::shared_ptr<Loading>> BeginLoad(const std::string& path);
-  /// Serve, with the mutex held.
+  /// Makes the name stand for `next`, with the mutex held; returns what it stood for.
   std::shared_ptr<Generation> Flip(std::shared_ptr<Generation> next);
 
-  const IndexSpec spec_;
+  const std::string name_;
   std::atomic<IndexState> state_{IndexState::kLoading};
   std::atomic<std::shared_ptr<Generation>> current_;  // not null once the state was SERVING
   WorkMeter meter_;
   ScrubProgress scrub_;
   mutable IndexMetrics metrics_;
   mutable std::mutex mutex_;  // guards all below, and writes to state_ and current_
+  IndexSpec spec_;
   std::string path_;
   absl::Status failure_, refusal_;
   std::uint64_t swaps_ = 0, refusals_ = 0;
@@ -225,7 +224,7 @@ class Registry {
  public:
   using Indexes = std::vector<std::shared_ptr<ServedIndex>>;
 
-  explicit Registry(const std::vector<IndexSpec>& specs);
+  explicit Registry(const std::vector<IndexSpec>& specs, Aliases aliases = {});
   /// Lets errors name no other index from now on: callers may not know of all. To be
   /// called before any call.
   void HideNames() { hides_names_ = true; }
@@ -234,21 +233,30 @@ class Registry {
   Indexes indexes() const;
   /// Adds a name, which is LOADING. Errors: INVALID_ARGUMENT for its form;
   /// ALREADY_EXISTS.
-  absl::StatusOr<std::shared_ptr<ServedIndex>> Add(IndexSpec spec);
+  absl::StatusOr<std::shared_ptr<ServedIndex>> Add(const IndexSpec& spec);
   /// Removes this index, if it is there. Its requests that have started still end.
   /// Returns what it served, or null.
   std::shared_ptr<Generation> Remove(const ServedIndex& index);
   /// Errors: NOT_FOUND with a resource detail.
   absl::StatusOr<std::shared_ptr<ServedIndex>> Find(const std::string& name) const;
-  /// Null when this server has none of that name.
+  /// Null when this server has none of that name or alias.
   std::shared_ptr<ServedIndex> Named(const std::string& name) const;
+  /// The same, without aliases.
+  std::shared_ptr<ServedIndex> Exact(const std::string& name) const;
   /// The current snapshot of a name. Errors: those of Find and ServedIndex::Get.
   absl::StatusOr<Snapshot> Get(const std::string& name) const;
 
+  Aliases aliases() const;
+  /// Replaces all aliases at once. An index with the name of an alias goes before it.
+  void SetAliases(Aliases aliases);
+
  private:
+  std::shared_ptr<ServedIndex> Lookup(const std::string& name) const;
+
   bool hides_names_ = false;
   mutable std::shared_mutex mutex_;
-  Indexes indexes_;  // guarded, as by_name_, by mutex_
+  Aliases aliases_;  // guarded, as the next two, by mutex_
+  Indexes indexes_;
   absl::flat_hash_map<std::string, std::shared_ptr<ServedIndex>> by_name_;
 };
 

@@ -67,7 +67,7 @@ PoolBounds Bounds(std::size_t queue, std::uint64_t bytes = 1000) {
 
 class SearchPoolTest : public testing::Test {
  protected:
-  SearchPoolTest() { EXPECT_TRUE(index_.Load({}).ok()); }
+  SearchPoolTest() { EXPECT_TRUE(index_.Load(SampleIndex(), {}).ok()); }
   const std::shared_ptr<ServedIndex> held_ =
       std::make_shared<ServedIndex>(IndexSpec{"sift", SampleIndex()});
   ServedIndex& index_ = *held_;

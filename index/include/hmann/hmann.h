@@ -51,6 +51,8 @@ struct OpenOptions {
   /// Accept codes that are too coarse for the vectors: with them, no search parameters
   /// find most of the neighbors (by the calibration). Otherwise Open rejects them.
   bool coarse_codes = false;
+
+  bool operator==(const OpenOptions&) const = default;
 };
 
 /// The parameters of a search, resolved for an index.
