@@ -39,6 +39,7 @@ class RightsTest : public testing::Test {
   RightsTest() {
     ServerOptions options = LoopbackOptions(
         {{"tenant-a", CosineIndex()}, {"tenant-b", CosineIndex()}, {"other", CosineIndex()}});
+    options.aliases = {{"tenant-x", "other"}, {"first", "tenant-a"}};
     options.tokens = WriteTokens("read indexes=tenant-?");
     server_ = *Server::Start(options);
     EXPECT_TRUE(WaitLoaded(*server_).ok());
@@ -120,6 +121,12 @@ TEST_F(RightsTest, WhatIsWithinTheRightsIsAnswered) {
   EXPECT_EQ((*listed)[0].name, "tenant-a");
   EXPECT_EQ((*listed)[1].name, "tenant-b");
   EXPECT_EQ(Connected("operator").List()->size(), 3u);
+}
+
+TEST_F(RightsTest, AnAliasIsANameOfItsOwn) {
+  EXPECT_EQ(Ask("tenant-x"), absl::OkStatus());
+  EXPECT_EQ(Reason(Ask("other")), "INDEX_NOT_PERMITTED");
+  EXPECT_EQ(Reason(Ask("first")), "INDEX_NOT_PERMITTED");
 }
 
 TEST_F(RightsTest, AnOperatorOfSomeIndexesChangesThese) {
