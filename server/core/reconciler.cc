@@ -39,6 +39,7 @@ bool Reconciler::WantOne(const IndexSpec& spec, std::shared_ptr<Entry>* entry) {
     if (same.index != nullptr && same.index->state() == IndexState::kFailed) same.loaded = {};
     return returns;
   }
+  if (*entry != nullptr) (*entry)->wanted = false;
   // A first load may hang, and its index with it.
   if (*entry != nullptr && (*entry)->index != nullptr &&
       (*entry)->index->state() == IndexState::kLoading)
@@ -58,7 +59,6 @@ absl::StatusOr<bool> Reconciler::Want(const std::vector<IndexSpec>& indexes,
     return absl::AlreadyExistsError(absl::StrCat(
         "alias ", alias, ": an operator loaded an index of this name: unload it first"));
   }
-  for (const std::shared_ptr<Entry>& entry : entries_) entry->wanted = false;
   Entries now;
   bool changed = aliases != aliases_;
   for (const IndexSpec& spec : indexes) {
@@ -69,7 +69,7 @@ absl::StatusOr<bool> Reconciler::Want(const std::vector<IndexSpec>& indexes,
   for (const std::shared_ptr<Entry>& entry : entries_) {
     if (before[entry->spec.name] == nullptr) continue;
     now.push_back(entry);  // it leaves
-    changed = true;
+    changed = std::exchange(entry->wanted, false) || changed;
   }
   entries_ = std::move(now);
   aliases_ = aliases;
