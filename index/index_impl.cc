@@ -42,8 +42,9 @@ void ReadPages(std::span<const std::byte> bytes) {
 
 absl::StatusOr<const Region*> IndexImpl::PlaceSection(const Section& section, const Tier& tier,
                                                       Progress& progress) {
+  const FileDescriptor file = file_.file().Reopen();
   const PlacementSource source{file_.Bytes(section), section.checksum, file_.file().path(),
-                               section.offset, Name(section)};
+                               section.offset,       Name(section),    file.fd()};
   HMANN_ASSIGN_OR_RETURN(Region region, tier.Place(source, progress));
   if (region.data() != source.bytes.data())
     file_.file().Advise(MappedFile::Access::kNone, section.offset, section.bytes);

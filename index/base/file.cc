@@ -96,6 +96,7 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   if (::fstat(source.fd(), &status) != 0) return ErrnoError(errno, "stat", path);
   MappedFile file;
   file.path_ = path;
+  file.inode_ = {status.st_dev, status.st_ino};
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (bytes == 0) return file;
   void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, source.fd(), 0);
@@ -103,6 +104,15 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   file.data_ = static_cast<const std::byte*>(data);
   file.size_ = bytes;
   return file;
+}
+
+FileDescriptor MappedFile::Reopen() const {
+  struct stat status {};
+  // O_NONBLOCK: a pipe that has taken its place is not waited for.
+  auto file = FileDescriptor::Open(path_, O_RDONLY | O_NONBLOCK);
+  const bool same = file.ok() && ::fstat(file->fd(), &status) == 0 &&
+                    inode_ == std::pair<std::uint64_t, std::uint64_t>(status.st_dev, status.st_ino);
+  return same ? *std::move(file) : FileDescriptor();
 }
 
 void MappedFile::Advise(Access access, std::uint64_t offset, std::uint64_t bytes) const {

@@ -48,6 +48,7 @@ class MappedFile {
     std::swap(path_, other.path_);
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(inode_, other.inode_);
     return *this;
   }
   ~MappedFile();
@@ -61,6 +62,9 @@ class MappedFile {
   /// its pages stop counting as memory of this process.
   void Advise(Access access, std::uint64_t offset, std::uint64_t bytes) const;
 
+  /// The mapped file, open for reading; none if its path leads to another one by now.
+  FileDescriptor Reopen() const;
+
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
@@ -68,6 +72,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::pair<std::uint64_t, std::uint64_t> inode_;  // device and number
 };
 
 /// Share of the pages of a mapped file that are in the page cache; nullopt, with errno

@@ -112,6 +112,7 @@ struct PlacementSource {
   std::string path = {};          ///< the index file, for tiers that read it themselves
   std::uint64_t file_offset = 0;  ///< offset of `bytes` in the file
   std::string section = {};       ///< section name, for messages
+  int fd = -1;                    ///< the file, if it can be read; -1: copy `bytes`
 
   /// `found`: the checksum of the copied bytes. Errors: DATA_LOSS naming section, file
   /// and remedy.
