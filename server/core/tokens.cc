@@ -98,7 +98,7 @@ const char* ReadLine(absl::string_view line, std::string* digest, Grant* grant) 
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
   grant->role = words.size() < 2 ? Role::kNone : RoleNamed(words[1]);
-  if (words[0].size() != 2 * SHA256_DIGEST_LENGTH || grant->role == Role::kNone ||
+  if (words[0].size() != std::size_t{2} * SHA256_DIGEST_LENGTH || grant->role == Role::kNone ||
       !std::all_of(words[0].begin(), words[0].end(), absl::ascii_isxdigit)) {
     return "the SHA-256 of a token (64 hexadecimal digits: printf %s TOKEN | sha256sum) and read "
            "or admin";
