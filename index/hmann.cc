@@ -30,7 +30,7 @@ absl::StatusOr<std::shared_ptr<const Index>> Index::Open(const std::string& path
 
 const IndexInfo& Index::info() const { return impl_->info(); }
 const Kernels& Index::kernels() const { return impl_->placed().kernels; }
-std::vector<Placement> Index::Placements() const { return impl_->Placements(); }
+std::vector<Placement> Index::Placements(bool where) const { return impl_->Placements(where); }
 std::vector<std::string> Index::Choices() const { return impl_->Choices(); }
 std::vector<std::string> Index::Warnings() const { return impl_->Warnings(); }
 void Index::Warm(bool requested, Progress* progress) const {

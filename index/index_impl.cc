@@ -350,10 +350,17 @@ std::vector<std::string> IndexImpl::Choices() const {
   return choices;
 }
 
-std::vector<Placement> IndexImpl::Placements() const {
+std::vector<Placement> IndexImpl::Placements(bool ask) const {
+  std::vector<const Region*> regions;
+  for (const auto& section : sections_) regions.push_back(&section->region);
+  if (scalar_codes_ != nullptr && scalar_codes_->region.has_value())
+    regions.push_back(&*scalar_codes_->region);
+  std::vector<std::string> texts(regions.size());
+  if (ask)
+    std::ranges::transform(Region::Where(regions), texts.begin(), &MemoryResidency::ToString);
   std::vector<Placement> placements;
   for (const auto& section : sections_) {
-    std::string where = section->region.Where().ToString();
+    std::string where = texts[placements.size()];
     if (!section->region.warning().empty())
       absl::StrAppend(&where, "; ", section->region.warning());
     if (section->section.kind == SectionKind::kScalarCodes)
@@ -367,11 +374,10 @@ std::vector<Placement> IndexImpl::Placements() const {
                           cells_.bytes()});
   if (scalar_codes_ != nullptr && scalar_codes_->region.has_value()) {
     const Region& region = *scalar_codes_->region;
-    placements.push_back(
-        {"scalar_codes", scalar_codes_->tier,
-         absl::StrCat(scalar_codes_->quantizer.bits(), " bits, made at load from the vectors; ",
-                      region.Where().ToString()),
-         region.size()});
+    placements.push_back({"scalar_codes", scalar_codes_->tier,
+                          absl::StrCat(scalar_codes_->quantizer.bits(),
+                                       " bits, made at load from the vectors; ", texts.back()),
+                          region.size()});
   }
   if (cache_ != nullptr) {
     const BlockCache::Stats stats = cache_->stats();

@@ -38,7 +38,7 @@ class IndexImpl {
   const IndexInfo& info() const { return file_.info(); }
   const PlacedIndex& placed() const { return placed_; }
   BlockCache* cache() const { return cache_.get(); }
-  std::vector<Placement> Placements() const;
+  std::vector<Placement> Placements(bool ask) const;
   std::vector<std::string> Choices() const;
   std::vector<std::string> Warnings() const;
   void Warm(bool requested, Progress& progress) const;

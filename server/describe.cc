@@ -44,7 +44,7 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
     response->set_index(index.served().name());
     response->set_generation(index.generation().number());
     ToWire(index->info(), response->mutable_info());
-    for (const Placement& placement : index.served().facts().placements) {
+    for (const Placement& placement : index->Placements(request->where())) {
       v1::Placement& wire = *response->add_placements();
       wire.set_structure(placement.structure);
       wire.set_tier(Utf8(placement.tier));

@@ -382,15 +382,12 @@ void Server::WatchFiles() {
 
 /// Has another one, so that tokens do not wait for the storage of an index.
 void Server::WatchIndexes() {
-  constexpr int kSeldom = 30 * kSecond;
-  for (int turn = 1; !stop_.load(); turn = turn % kSeldom + 1) {
+  for (int turn = 1; !stop_.load(); turn = turn % kSecond + 1) {
     std::this_thread::sleep_for(kOften);
     const bool requested = reload_tuned_.exchange(false);
-    if (requested || turn % kSecond == 0) ReloadTuned(requested);
-    for (const auto& index : registry_->indexes()) {
+    if (requested || turn == kSecond) ReloadTuned(requested);
+    for (const auto& index : registry_->indexes())
       if (index->WithdrawIfChanged()) Withdrawn(*index);
-      if (turn % kSeldom == 0 && index->state() == IndexState::kServing) index->RefreshPlacements();
-    }
   }
 }
 

@@ -29,11 +29,7 @@ absl::Status RefusesDirect(const std::string& tier, const std::string& path, con
 /// it correctly. Since Linux 5.2 it does so only to processes that may write the file.
 std::optional<double> CachedShare(const DirectFile& file, std::uint64_t begin,
                                   std::uint64_t bytes) {
-  struct stat status {};
-  if (::fstat(file.fd(), &status) != 0) return std::nullopt;
-  if (status.st_uid != ::geteuid() &&
-      ::faccessat(AT_FDCWD, file.path().c_str(), W_OK, AT_EACCESS) != 0)
-    return std::nullopt;
+  if (!file.may_write()) return std::nullopt;
   void* mapping =
       ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.fd(), static_cast<off_t>(begin));
   if (mapping == MAP_FAILED) return std::nullopt;
@@ -50,11 +46,14 @@ absl::StatusOr<std::shared_ptr<const DirectFile>> DirectFile::Open(const std::st
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
   if (fd < 0 && errno == EINVAL) return RefusesDirect(tier, path, "open", errno);
   if (fd < 0) return ErrnoError(errno, "open", path);
-  auto file = std::make_shared<const DirectFile>(fd, path);
+  auto file = std::make_shared<DirectFile>(fd, path);
   struct stat status {};
   if (::fstat(fd, &status) != 0) return ErrnoError(errno, "stat", path);
   if (!S_ISREG(status.st_mode))
     return InvalidArgument("tier ", tier, ": ", path, ": not a regular file");
+  file->device_ = DeviceOfFile(fd);
+  file->may_write_ =
+      status.st_uid == ::geteuid() || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
   return file;
 }
 
@@ -124,8 +123,7 @@ absl::Status DirectExtent::Probe(const std::string& tier, std::span<const std::b
 }
 
 void DirectExtent::Where(MemoryResidency* where) const {
-  where->device =
-      absl::StrCat("O_DIRECT from ", DeviceOfFile(file->fd()), " (file ", file->path(), ")");
+  where->device = absl::StrCat("O_DIRECT from ", file->device(), " (file ", file->path(), ")");
   where->cached = CachedShare(*file, begin, bytes);
 }
 

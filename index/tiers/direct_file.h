@@ -29,10 +29,14 @@ class DirectFile {
   int fd() const { return file_.fd(); }
   const std::string& path() const { return path_; }
   absl::StatusOr<std::uint64_t> Size() const;
+  /// Found by Open, since storage may hang later.
+  const std::string& device() const { return device_; }
+  bool may_write() const { return may_write_; }
 
  private:
   FileDescriptor file_;
-  std::string path_;
+  std::string path_, device_;
+  bool may_write_ = false;
 };
 
 /// The part of a file that is a block tier's region.

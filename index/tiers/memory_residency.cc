@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -53,55 +54,79 @@ void AskNodes(std::uintptr_t begin, std::size_t pages, MemoryResidency& where) {
     where.nodes.emplace_back(node, static_cast<double>(n) / static_cast<double>(present));
 }
 
-/// Adds up the mappings that lie wholly inside [begin, end). If they do not cover it,
-/// some mapping is shared with other bytes, and its figures cannot be separated. Then it
-/// reports nothing.
-void ReadSmaps(std::uintptr_t begin, std::uintptr_t end, MemoryResidency& where) {
-  std::ifstream smaps("/proc/self/smaps");
+/// Bytes of a region, and what smaps reports of the mappings that lie wholly inside.
+struct Range {
+  std::uintptr_t begin = 0, end = 0;
+  MemoryResidency* where = nullptr;
   std::uint64_t covered = 0, huge_kib = 0, locked_kib = 0;
-  bool inside = false;
+};
+
+/// If the mappings inside a range do not cover it, some mapping is shared with other
+/// bytes, and its figures cannot be separated. Then it reports nothing.
+void ReadSmaps(std::vector<Range> ranges) {
+  if (ranges.empty()) return;
+  std::ifstream smaps("/proc/self/smaps");
+  Range* inside = nullptr;
   for (std::string line; std::getline(smaps, line);) {
     std::uintptr_t from, to;
     std::uint64_t kib;
     char field[64];
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2) {
-      inside = from >= begin && to <= end;
-      if (inside) covered += to - from;
-    } else if (inside && std::sscanf(line.c_str(), "%63[^:]: %" SCNu64 " kB", field, &kib) == 2) {
+      const auto found = std::find_if(ranges.begin(), ranges.end(), [&](const Range& range) {
+        return from >= range.begin && to <= range.end;
+      });
+      inside = found == ranges.end() ? nullptr : &*found;
+      if (inside != nullptr) inside->covered += to - from;
+    } else if (inside != nullptr &&
+               std::sscanf(line.c_str(), "%63[^:]: %" SCNu64 " kB", field, &kib) == 2) {
       const std::string_view name(field);
       const bool pool = name == "Private_Hugetlb" ||
                         name == "Shared_Hugetlb";  // never paged out nor counted as locked
       if (pool || name == "AnonHugePages" || name == "FilePmdMapped" || name == "ShmemPmdMapped")
-        huge_kib += kib;
-      if (pool || name == "Locked") locked_kib += kib;
+        inside->huge_kib += kib;
+      if (pool || name == "Locked") inside->locked_kib += kib;
     }
   }
-  if (covered != end - begin) return;
-  where.huge = static_cast<double>(huge_kib) * 1024 / static_cast<double>(covered);
-  where.locked = static_cast<double>(locked_kib) * 1024 / static_cast<double>(covered);
+  for (const Range& range : ranges) {
+    if (range.covered != range.end - range.begin) continue;
+    const auto bytes = static_cast<double>(range.covered);
+    range.where->huge = static_cast<double>(range.huge_kib) * 1024 / bytes;
+    range.where->locked = static_cast<double>(range.locked_kib) * 1024 / bytes;
+  }
 }
 
 }  // namespace
 
 MemoryResidency Region::Where() const {
-  MemoryResidency where;
-  if (size() == 0) return where;
-  where.bytes = size();
-  where.file_backed = parts_->file_backed;
-  where.device = parts_->device;
-  if (parts_->bus != nullptr) where.note = absl::StrCat("emulated ", parts_->bus->spec.ToString());
-  if (parts_->blocks != nullptr) {
-    parts_->blocks->Where(&where);
-    return where;
+  const Region* const one[] = {this};
+  return std::move(Where(one).front());
+}
+
+std::vector<MemoryResidency> Region::Where(std::span<const Region* const> regions) {
+  std::vector<MemoryResidency> all(regions.size());
+  std::vector<Range> ranges;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const Parts& parts = *regions[i]->parts_;
+    MemoryResidency& where = all[i];
+    if (parts.size == 0) continue;
+    where.bytes = parts.size;
+    where.file_backed = parts.file_backed;
+    where.device = parts.device;
+    if (parts.bus != nullptr) where.note = absl::StrCat("emulated ", parts.bus->spec.ToString());
+    if (parts.blocks != nullptr) {
+      parts.blocks->Where(&where);
+      continue;
+    }
+    const auto begin = reinterpret_cast<std::uintptr_t>(parts.data);
+    AskNodes(begin, (parts.size + kPageBytes - 1) / kPageBytes, where);
+    ranges.push_back({begin, begin + parts.capacity, &where});
+    if (!parts.device.empty() && where.nodes.empty()) {
+      where.present = 1;  // addressed directly: no pages to bring in
+      if (parts.device_node.has_value()) where.nodes.emplace_back(*parts.device_node, 1.0);
+    }
   }
-  const auto begin = reinterpret_cast<std::uintptr_t>(data());
-  AskNodes(begin, (size() + kPageBytes - 1) / kPageBytes, where);
-  ReadSmaps(begin, begin + parts_->capacity, where);
-  if (!parts_->device.empty() && where.nodes.empty()) {
-    where.present = 1;  // addressed directly: no pages to bring in
-    if (parts_->device_node.has_value()) where.nodes.emplace_back(*parts_->device_node, 1.0);
-  }
-  return where;
+  ReadSmaps(std::move(ranges));
+  return all;
 }
 
 std::string MemoryResidency::ToString() const {

@@ -94,6 +94,25 @@ TEST(Mapped, ReadsOnlyWhatIsTouched) {
   EXPECT_LT(where.present, 0.5) << "a fault may map 2 MiB, not the file";
 }
 
+TEST(Region, SaysOfManyWhatItSaysOfEach) {
+  const Source large(4_MiB), small(20_KiB);
+  const auto first = PlaceIn("dram", large.get()), second = PlaceIn("dram", small.get()),
+             third = PlaceIn("mapped", large.get());
+  ASSERT_TRUE(first.ok() && second.ok() && third.ok());
+  const Region empty;
+  const Region* const regions[] = {&*first, &empty, &*second, &*third};
+  const std::vector<MemoryResidency> all = Region::Where(regions);
+  ASSERT_EQ(all.size(), std::size(regions));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const MemoryResidency one = regions[i]->Where();
+    EXPECT_EQ(all[i].bytes, regions[i]->size());
+    EXPECT_EQ(all[i].nodes, one.nodes) << i;
+    EXPECT_EQ(all[i].locked, one.locked) << i;
+    EXPECT_EQ(all[i].huge.has_value(), one.huge.has_value()) << i;
+  }
+  EXPECT_TRUE(all[0].huge.has_value() && all[2].huge.has_value()) << "they have their own mappings";
+}
+
 class MappedCopy : public ::testing::Test {
  protected:
   void TearDown() override { ::unlink(path_.c_str()); }

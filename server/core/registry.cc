@@ -72,7 +72,6 @@ absl::StatusOr<std::shared_ptr<Generation>> Generation::Open(const std::string& 
   HMANN_ASSIGN_OR_RETURN(generation->index_, Index::Open(path, options, progress));
   generation->index_->Warm(warm, progress);
   HMANN_RETURN_IF_ERROR(generation->guard_->WatchMappings());
-  generation->RefreshPlacements();
   generation->load_seconds_ = SecondsSince(began);
   return generation;
 }
@@ -137,12 +136,6 @@ void Generation::Withdraw() {
   returned_.wait_for(lock, kMost, [this] { return lent_ == 0; });
   idle_.clear();
   guard_->Release();
-}
-
-void Generation::RefreshPlacements() {
-  std::vector<Placement> placements = index_->Placements();
-  const std::lock_guard lock(mutex_);
-  placements_.swap(placements);
 }
 
 Snapshot::Snapshot(ServedIndex* served)
@@ -252,16 +245,10 @@ absl::StatusOr<bool> ServedIndex::ReloadTuned(bool requested) {
   return changed;
 }
 
-void ServedIndex::RefreshPlacements() {
-  if (const Snapshot now(this); now.generation_ != nullptr) now.generation_->RefreshPlacements();
-}
-
 ServedFacts ServedIndex::facts() const {
   ServedFacts facts;
-  if (const std::shared_ptr<Generation> now = current_.load(); now != nullptr) {
-    const std::lock_guard lock(now->mutex_);
-    facts.placements = now->placements_;
-  }
+  if (const std::shared_ptr<Generation> now = current_.load(); now != nullptr)
+    facts.placements = now->index().Placements(false);
   const std::lock_guard lock(mutex_);
   facts.path = path_;
   facts.failure = failure_;

@@ -81,7 +81,6 @@ class Generation {
   void Retire();
   /// Lets no further search start; returns when the running ones have ended.
   void Withdraw();
-  void RefreshPlacements();
 
   const std::uint64_t number_;
   const std::string path_;
@@ -94,7 +93,6 @@ class Generation {
   std::condition_variable returned_;
   int lent_ = 0;  // searchers
   std::vector<std::unique_ptr<Searcher>> idle_;
-  std::vector<Placement> placements_;
 };
 
 class ServedIndex;
@@ -140,7 +138,7 @@ struct ServedFacts {
   absl::Status refusal;  ///< of the last load that did not succeed
   std::uint64_t swaps = 0, refusals = 0;
   std::shared_ptr<const Loading> loading;  ///< null: no load runs
-  std::vector<Placement> placements;
+  std::vector<Placement> placements;       ///< without `where`
 };
 
 /// A named index and its current generation. It goes from LOADING to SERVING or FAILED.
@@ -180,8 +178,6 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
   /// Reads the tuned table of a serving index if its file changed, or if `requested`.
   /// Returns true if it changed. Errors: those of ReadTunedTable. One thread at a time.
   absl::StatusOr<bool> ReloadTuned(bool requested);
-  /// Checks again where the index is placed.
-  void RefreshPlacements();
   /// Sets the state to FAILED, after a load that was not tried.
   void Fail(absl::Status why);
 
@@ -190,7 +186,6 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
   absl::StatusOr<Snapshot> Get();
   /// The reason for the state FAILED.
   absl::Status failure() const { return facts().failure; }
-  /// The placements are those of the last check. A check takes tens of milliseconds.
   ServedFacts facts() const;
 
   /// Estimates the time that its queries take. One generation hands it to the next.

@@ -88,7 +88,8 @@ class Index {
 
   const IndexInfo& info() const;
   const Kernels& kernels() const;
-  std::vector<Placement> Placements() const;
+  /// `where`: whether to ask the kernel for Placement::where, which takes milliseconds.
+  std::vector<Placement> Placements(bool where = true) const;
   /// The settings that the index chose because the user left them open, with the reason,
   /// one per line: how many queries a thread keeps in flight.
   std::vector<std::string> Choices() const;

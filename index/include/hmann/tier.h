@@ -83,6 +83,9 @@ class Region {
   /// Queries the kernel (move_pages for a sample of at most 65536 pages, smaps and
   /// mincore for the rest). Takes milliseconds; do not call it on a hot path.
   MemoryResidency Where() const;
+  /// The same of each, with smaps read only once: it has a text for each mapping of the
+  /// process.
+  static std::vector<MemoryResidency> Where(std::span<const Region* const> regions);
 
   /// What the region has to work without, for the log:
   /// "... is not locked: RLIMIT_MEMLOCK is 8 MiB". Empty: nothing.
