@@ -6,11 +6,13 @@
 ///
 ///     swap_bench --index one.hmann --other two.hmann --queries queries.u8bin
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <span>
@@ -31,6 +33,7 @@
 #include "index/base/file.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
+#include "index/format/reader.h"
 #include "server/testing/server_process.h"
 
 namespace hmann::server {
@@ -168,7 +171,10 @@ class SwapBench {
     absl::Status swapped;
     const Outcome during = Calls(rate, [&] { swapped = Swap(admin); });
     HMANN_RETURN_IF_ERROR(swapped);
-    const Outcome refusing = Calls(rate, [&] { swapped = Refuse(admin); });
+    const std::array<std::string, 2> damaged = {token_file_ + ".half", token_file_ + ".wrong"};
+    HMANN_RETURN_IF_ERROR(Damage(damaged));
+    const Outcome refusing = Calls(rate, [&] { swapped = Refuse(admin, damaged); });
+    for (const std::string& path : damaged) std::filesystem::remove(path);
     HMANN_RETURN_IF_ERROR(swapped);
     Print("without swaps", without);
     Print("during swaps", during);
@@ -244,18 +250,31 @@ class SwapBench {
     return absl::OkStatus();
   }
 
-  /// Swaps to a half of the file, which must be refused.
-  absl::Status Refuse(client::Client& admin) {
-    const std::string half = token_file_ + ".half";
-    std::filesystem::copy_file(flags_.index, half);
-    std::filesystem::resize_file(half, std::filesystem::file_size(half) / 2);
+  /// Swaps to a half of the file and to one with a wrong byte among its vectors, by turns,
+  /// which must be refused. `damaged`: the paths.
+  absl::Status Refuse(client::Client& admin, const std::array<std::string, 2>& damaged) {
     int refused = 0;
-    for (int i = 0; i < flags_.refused; ++i)
-      refused += admin.Swap("bench", half, {.deadline = 10min}).ok() ? 0 : 1;
-    std::filesystem::remove(half);
+    for (int i = 0; i < flags_.refused; ++i) {
+      refused += admin.Swap("bench", damaged[i % 2], {.deadline = 10min}).ok() ? 0 : 1;
+      Sleep(flags_.pause_ms * 1e-3);
+    }
     PrintServer(flags_.swaps);
     if (refused == flags_.refused) return absl::OkStatus();
     return Internal(refused, " of ", flags_.refused, " damaged files were refused");
+  }
+
+  absl::Status Damage(const std::array<std::string, 2>& paths) const {
+    for (const std::string& path : paths) std::filesystem::copy_file(flags_.index, path);
+    std::filesystem::resize_file(paths[0], std::filesystem::file_size(paths[0]) / 2);
+    HMANN_ASSIGN_OR_RETURN(const IndexFile index, IndexFile::Open(flags_.index));
+    const std::span<const std::byte> rows = index.fast_rows();
+    std::fstream wrong(paths[1], std::ios::in | std::ios::out | std::ios::binary);
+    const std::streamoff middle = &rows[rows.size() / 2] - index.file().bytes().data();
+    wrong.seekg(middle);
+    const char byte = static_cast<char>(~wrong.get());
+    wrong.seekp(middle);
+    wrong.put(byte);
+    return absl::OkStatus();
   }
 
   void PrintServer(int swaps) const {
