@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "hmann/hmann.h"
+#include "hmann/tier.h"
 #include "index/base/units.h"
 #include "index/testing/tier_sample.h"
 
@@ -211,6 +213,32 @@ TEST(OpenTiers, WrongPlacementsHaveNamedErrors) {
   EXPECT_THAT(error({.slow = "tape"}), HasSubstr("tape"));
   EXPECT_THAT(error({.cache = CachePolicy::kStatic}),
               HasSubstr("cache: policy static needs a size"));
+}
+
+/// Memory, but before it takes a section, the file is made shorter.
+class ShrinkingTier : public Tier {
+ public:
+  ShrinkingTier() : Tier({.name = "shrinking"}) {}
+  absl::StatusOr<Region> Place(const PlacementSource& source, Progress& progress) const override {
+    std::filesystem::resize_file(source.path, source.file_offset + source.bytes.size() / 2);
+    return (*MakeTier("dram"))->Place(source, progress);
+  }
+  static absl::StatusOr<std::unique_ptr<Tier>> Make(std::string_view spec) {
+    if (spec != "shrinking") return nullptr;
+    return std::make_unique<ShrinkingTier>();
+  }
+};
+
+TEST(OpenTiers, AFileThatIsShortenedMeanwhileIsAnErrorAndNoSignal) {
+  RegisterTiers(ShrinkingTier::Make);
+  for (const OpenOptions& options :
+       {OpenOptions{.slow = "shrinking"}, OpenOptions{.fast = "shrinking"}}) {
+    const TierSample made(DType::kU8, Metric::kL2, 24);
+    const absl::Status status = Index::Open(made.path, options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("made shorter meanwhile"));
+  }
+  RegisterTiers(nullptr);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ std::string HealthName(const std::string& index) { return absl::StrCat("hmann.in
 /// The largest dimension among the indexes with readable headers, so that their batches
 /// fit into a message. If storage does not answer, a large one.
 std::uint32_t LargestDim(std::vector<IndexSpec> specs) {
-  constexpr std::uint32_t kUnknown = 4096;
+  constexpr std::uint32_t kUnknown = 4096;  // few models have more
   const auto found = std::make_shared<std::promise<std::uint32_t>>();
   std::future<std::uint32_t> dim = found->get_future();
   std::thread([found, specs = std::move(specs)] {

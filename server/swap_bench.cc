@@ -250,8 +250,8 @@ class SwapBench {
     return absl::OkStatus();
   }
 
-  /// Swaps to a half of the file and to one with a wrong byte among its vectors, by turns,
-  /// which must be refused. `damaged`: the paths.
+  /// Swaps to a half of the file and to one with a wrong byte, by turns. Both must be
+  /// refused. `damaged`: the paths.
   absl::Status Refuse(client::Client& admin, const std::array<std::string, 2>& damaged) {
     int refused = 0;
     for (int i = 0; i < flags_.refused; ++i) {

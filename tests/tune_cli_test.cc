@@ -115,6 +115,9 @@ TEST_F(TuneCommand, WhatCannotBeIsNamed) {
   expect(Hmann({"tune", Index(), "--latency", "soon"}), 2, "--latency");
   expect(Hmann({"tune", Index(), "--groundtruth", kTruth}), 2, "--queries");
   expect(Hmann({"tune", Index(), "--queries", kQueries, "--groundtruth", kQueries}), 1, kQueries);
+  const std::string other = Index() + ".other";
+  expect(Hmann({"promote", Index(), "--out", other, "--queries", "nowhere"}), 1, "nowhere");
+  EXPECT_FALSE(std::filesystem::exists(other));
   std::ofstream(Index() + ".tuned") << "{}";
   expect(Search({"--recall", "0.9"}), 1, "format: expected a text, found nothing");
 }

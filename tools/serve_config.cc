@@ -138,7 +138,7 @@ absl::StatusOr<server::IndexSpec> ReadIndex(const toml::key& key, const toml::no
 /// The index that an alias stands for, if by way of other aliases.
 absl::StatusOr<std::string> ReadAlias(const toml::key& key, const toml::table& aliases,
                                       const std::set<std::string>& indexes) {
-  constexpr int kMostSteps = 16;
+  constexpr int kMostSteps = 16;  // ends circles; more is no name but a riddle
   const std::string name(key.str());
   if (const absl::Status status = server::IndexSpec{name, ""}.Validate(); !status.ok())
     return ErrorAt(key.source(), "alias: ", status.message());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "datasets/vector_file.h"
 #include "index/base/clock.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -53,6 +54,13 @@ CalibratedBuild WithCalibration(BuildReport report, const std::string& index,
   return built;
 }
 
+/// A build of hours should not end without calibration because of a wrong name. Errors:
+/// those of VectorFile.
+absl::Status CheckQueries(const CalibrateOptions& options) {
+  if (!options.wanted || options.queries.empty()) return absl::OkStatus();
+  return VectorFile::Open(options.queries).status();
+}
+
 absl::Status AddAttributes(const std::string& index, const MakeAttributesOptions& options,
                            BuildReport* report, Progress& progress) {
   const absl::Status made =
@@ -72,6 +80,7 @@ absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress) {
   const bool has_attributes = !call.attributes.from.empty();
   call.attributes.memory = build.memory;
   call.attributes.cancelled = build.cancelled;
+  HMANN_RETURN_IF_ERROR(CheckQueries(call.calibrate));
   if (has_attributes) HMANN_RETURN_IF_ERROR(CheckAttributesOf(build, call.attributes, progress));
   HMANN_ASSIGN_OR_RETURN(BuildReport report, BuildIndex(build, progress));
   call.calibrate.threads = build.threads;
@@ -84,6 +93,7 @@ absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress) {
 
 absl::StatusOr<CalibratedBuild> Upgrade(const std::string& from, const std::string& out,
                                         const CalibrateOptions& calibrate, Progress& progress) {
+  HMANN_RETURN_IF_ERROR(CheckQueries(calibrate));
   BuildReport report;
   HMANN_ASSIGN_OR_RETURN(report.info, UpgradeIndex(from, out, progress, calibrate.cancelled));
   return WithCalibration(std::move(report), out, calibrate, progress);

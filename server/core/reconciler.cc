@@ -11,6 +11,8 @@
 namespace hmann::server {
 namespace {
 
+// An operator waits no longer for a new file to be seen, and a look at a folder takes far
+// less; storage that does not move for this long keeps no other name waiting.
 constexpr std::chrono::seconds kBetweenLooks(1), kStill(1);
 
 bool Serves(const ServedIndex* index) {

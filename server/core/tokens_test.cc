@@ -96,6 +96,14 @@ TEST(TokensTest, ARoleIsForTheIndexesOfItsLine) {
   EXPECT_EQ(held.For(absl::StrCat("tenant-a", longest)), '-') << "no index has such a name";
   EXPECT_EQ(held.For(absl::StrCat("tenant-", std::string(1 << 20, 'a'))), '-');
 
+  // One try for each way to divide a name among the stars would take years.
+  std::string stars;
+  while (stars.size() < IndexSpec::kMostName - 2) stars += "*a";
+  Held starry(absl::StrCat(kReader, " read indexes=", stars, "*b\n"));
+  const std::string name(IndexSpec::kMostName - 1, 'a');
+  EXPECT_EQ(starry.For(name + 'a'), '-');
+  EXPECT_EQ(starry.For(name + 'b'), 'r');
+
   Access access = held.Of("Bearer reader");
   EXPECT_EQ(ReasonOf(access.Check(Role::kRead, "three")), "INDEX_NOT_PERMITTED");
   EXPECT_EQ(ReasonOf(access.Check(Role::kAdmin, "three")), "INDEX_NOT_PERMITTED");
