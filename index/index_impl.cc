@@ -352,6 +352,7 @@ std::vector<std::string> IndexImpl::Choices() const {
 
 std::vector<Placement> IndexImpl::Placements(bool ask) const {
   std::vector<const Region*> regions;
+  regions.reserve(sections_.size() + 1);
   for (const auto& section : sections_) regions.push_back(&section->region);
   if (scalar_codes_ != nullptr && scalar_codes_->region.has_value())
     regions.push_back(&*scalar_codes_->region);
