@@ -161,10 +161,7 @@ class Evaluation {
 
   absl::StatusOr<IdSet> BitmapOf(const AttrsField& field, std::uint64_t i) const {
     absl::StatusOr<Roaring> bitmap = ReadBitmap(field.Bitmap(i), file_.n());
-    if (!bitmap.ok()) {
-      return DataLoss(file_.path(), ": ", field.info.field.name, ": bitmap ", i, ": ",
-                      bitmap.status().message());
-    }
+    if (!bitmap.ok()) return file_.BadBitmap(field, i, bitmap.status().message());
     return IdSet(file_.n(), *std::move(bitmap));
   }
 
@@ -368,6 +365,7 @@ class OpenAttributes : public Attributes {
     return Matches(file_.n(), content_hash_, std::move(set).TakeWords());
   }
   absl::Status Verify() const override { return VerifyAttrs(file_); }
+  const AttrsFile& file() const override { return file_; }
 
  private:
   AttrsFile file_;
