@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "index/attributes/bound_filter.h"
 #include "index/attributes/stored_rows.h"
 #include "index/attributes/testing/sample_attrs.h"
 
@@ -14,15 +15,36 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-/// The rows for which a filter holds, by the file and by its definition.
-void ExpectSame(const SampleAttrs& sample, const Attributes& attributes, const Filter& filter) {
+/// The cells of all vectors by id.
+struct CellsById {
+  explicit CellsById(const std::shared_ptr<const Attributes>& attributes) {
+    const auto rows = StoredRows::Open(attributes);
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    fields = (*rows)->fields();
+    const absl::Status read = (*rows)->ForEach([this](auto, auto, auto of_row) {
+      cells.emplace_back(of_row.begin(), of_row.end());
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(read.ok()) << read;
+  }
+  std::vector<AttributeField> fields;
+  std::vector<std::vector<AttributeCell>> cells;
+};
+
+/// The rows for which a filter holds, by the file, by their cells and by its definition.
+void ExpectSame(const SampleAttrs& sample, const Attributes& attributes, const CellsById& by_id,
+                const Filter& filter) {
   const auto matches = attributes.Matching(filter);
   ASSERT_TRUE(matches.ok()) << filter.text() << ": " << matches.status();
+  const auto bound = BindFilter(filter, by_id.fields);
+  ASSERT_TRUE(bound.ok()) << bound.status();
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < sample.rows.size(); ++i) {
     const bool holds = Holds(filter.root(), sample.rows[i]);
+    const std::uint32_t id = sample.id_of[i];
     count += holds ? 1 : 0;
-    ASSERT_EQ(matches->Has(sample.id_of[i]), holds) << filter.text() << ", row " << i;
+    ASSERT_EQ(matches->Has(id), holds) << filter.text() << ", row " << i;
+    ASSERT_EQ(bound->Holds(by_id.cells[id]), holds) << filter.text() << ", row " << i;
   }
   EXPECT_EQ(matches->size(), count) << filter.text();
 }
@@ -31,6 +53,7 @@ TEST(Attributes, SelectWhatTheirDefinitionSays) {
   const SampleAttrs sample(3000);
   const auto attributes = sample.Open();
   ASSERT_TRUE(attributes.ok()) << attributes.status();
+  const CellsById by_id(*attributes);
   for (const char* text :
        {"year = 2001",
         "year != 2001",
@@ -72,7 +95,7 @@ TEST(Attributes, SelectWhatTheirDefinitionSays) {
         "has(tag, 't3', 't4') and has(number, 4) and price <= 60 and not price < 5"}) {
     const auto filter = Filter::Parse(text);
     ASSERT_TRUE(filter.ok()) << filter.status();
-    ExpectSame(sample, **attributes, *filter);
+    ExpectSame(sample, **attributes, by_id, *filter);
   }
 }
 
@@ -107,11 +130,12 @@ TEST(Attributes, SelectTheSameForAnyFilter) {
     const SampleAttrs sample(n);
     const auto attributes = sample.Open();
     ASSERT_TRUE(attributes.ok()) << attributes.status();
+    const CellsById by_id(*attributes);
     for (std::uint64_t i = 0; i < (n > 1000 ? 40 : 200); ++i) {
       const auto filter = Filter::Parse(AnyFilter(n, i + 1, 4));
       ASSERT_TRUE(filter.ok()) << filter.status();
       // A small sample may lack a field.
-      if (n > 1) ExpectSame(sample, **attributes, *filter);
+      if (n > 1) ExpectSame(sample, **attributes, by_id, *filter);
     }
     EXPECT_TRUE((*attributes)->Verify().ok()) << (*attributes)->Verify();
   }
@@ -229,6 +253,7 @@ TEST(Attributes, RefuseWhatAFilterCannotMean) {
     const auto filter = Filter::Parse(text);
     ASSERT_TRUE(filter.ok()) << filter.status();
     EXPECT_EQ((*attributes)->Matching(*filter).status().message(), error);
+    EXPECT_EQ(BindFilter(*filter, CellsById(*attributes).fields).status().message(), error);
   }
   const auto filter = Filter::Parse("made > 'yesterday'");
   EXPECT_THAT(std::string((*attributes)->Matching(*filter).status().message()),
