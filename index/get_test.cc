@@ -203,6 +203,25 @@ TEST(Get, OfALabelThatSeveralHaveItIsTheLowestId) {
   }
 }
 
+/// A merge makes an index of the rows of another.
+TEST(Get, GivesRowsOfWhichTheSameIndexIsBuilt) {
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
+    for (const std::uint32_t dim : {3u, 100u, 768u}) {
+      const Made made(dtype, Metric::kCosine, dim, 0.1, false);
+      const auto index = made.Open("mapped");
+      std::vector<std::byte> rows(kN * made.bytes());
+      ASSERT_TRUE(Searcher(index).Get(made.labels, rows.data()).ok());
+      BuildOptions options = SmallBuild(made.folder, dtype, Metric::kCosine, kN, dim);
+      auto writer = VectorWriter::Create(options.base, dim);
+      ASSERT_TRUE(writer.ok() && writer->Append(rows.data(), kN).ok() && writer->Commit().ok());
+      options.promote = 0.1;
+      options.out = made.folder / "again.hmann";
+      MustBuild(options);
+      EXPECT_EQ(ReadInfo(options.out)->content_hash, index->info().content_hash) << dim;
+    }
+  }
+}
+
 TEST(Get, WhatACacheHoldsIsNotRead) {
   const Made made(DType::kU8, Metric::kL2, 24, 0.1, true);
   for (const char* slow : {"mapped", "emulated:lat=1ns", "nvme"}) {
