@@ -87,6 +87,38 @@ std::vector<std::uint64_t> SomeRows() {
   return rows;
 }
 
+/// A pass over all vectors, and their ids by label.
+void ExpectRows(const Made& made, const Index& index, std::span<const std::uint64_t> wanted) {
+  std::vector<std::uint64_t> label_of;
+  std::string rows;
+  const absl::Status passed = index.ForRows([&](auto ids, auto labels, auto batch) {
+    for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(ids[i], label_of.size() + i);
+    EXPECT_EQ(batch.size(), ids.size() * made.bytes());
+    label_of.insert(label_of.end(), labels.begin(), labels.end());
+    rows.append(reinterpret_cast<const char*>(batch.data()), batch.size());
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(passed.ok()) << passed;
+  ASSERT_EQ(label_of.size(), kN);
+  for (std::uint64_t row = 0; row < kN; ++row) {
+    const auto id =
+        std::find(label_of.begin(), label_of.end(), made.labels[row]) - label_of.begin();
+    ASSERT_EQ(rows.substr(static_cast<std::size_t>(id) * made.bytes(), made.bytes()),
+              made.Expected(row));
+  }
+  std::vector<std::uint32_t> ids(wanted.size());
+  ASSERT_TRUE(index.Find(wanted, ids).ok());
+  for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(label_of.at(ids[i]), wanted[i]);
+  for (const std::uint64_t label : {kN + 12, ~std::uint64_t{0}}) {
+    ASSERT_TRUE(index.Find({&label, 1}, {ids.data(), 1}).ok());
+    EXPECT_EQ(ids[0], kNoId);
+  }
+  int batches = 0;
+  const auto stop = [&](auto, auto, auto) { return ++batches, absl::CancelledError("enough"); };
+  EXPECT_EQ(index.ForRows(stop), absl::CancelledError("enough"));
+  EXPECT_EQ(batches, 1);
+}
+
 void ExpectAll(const Made& made, const std::shared_ptr<const Index>& index, bool cached) {
   ASSERT_NE(index, nullptr);
   Searcher searcher(index);
@@ -102,6 +134,8 @@ void ExpectAll(const Made& made, const std::shared_ptr<const Index>& index, bool
   }
   EXPECT_GE(counters.node_accesses, kN - kN / 10);
   EXPECT_TRUE(made.Get(searcher, {}).ok());
+
+  ExpectRows(made, *index, wanted);
 
   wanted = {made.labels[3], kN + 12, made.labels[4], kN + 11};
   const absl::Status missing = made.Get(searcher, wanted).status();
@@ -154,13 +188,36 @@ TEST(Get, OfALabelThatSeveralHaveItIsTheLowestId) {
   const auto file = IndexFile::Open(made.path);
   ASSERT_TRUE(file.ok());
   for (const char* slow : {"dram", "nvme"}) {
-    Searcher searcher(made.Open(slow));
+    const auto index = made.Open(slow);
+    Searcher searcher(index);
     const auto vectors = made.Get(searcher, made.labels);
     ASSERT_TRUE(vectors.ok()) << vectors.status();
     for (std::uint64_t row = 0; row < kN; ++row) {
       NodeId id = 0;
       while (file->Label(id) != made.labels[row]) ++id;
       EXPECT_EQ(std::memcmp((*vectors)[row].data(), file->Row(id), made.bytes()), 0) << row;
+      std::uint32_t found = 0;
+      ASSERT_TRUE(index->Find({&made.labels[row], 1}, {&found, 1}).ok());
+      EXPECT_EQ(found, id);
+    }
+  }
+}
+
+/// A merge makes an index of the rows of another.
+TEST(Get, GivesRowsOfWhichTheSameIndexIsBuilt) {
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
+    for (const std::uint32_t dim : {3u, 100u, 768u}) {
+      const Made made(dtype, Metric::kCosine, dim, 0.1, false);
+      const auto index = made.Open("mapped");
+      std::vector<std::byte> rows(kN * made.bytes());
+      ASSERT_TRUE(Searcher(index).Get(made.labels, rows.data()).ok());
+      BuildOptions options = SmallBuild(made.folder, dtype, Metric::kCosine, kN, dim);
+      auto writer = VectorWriter::Create(options.base, dim);
+      ASSERT_TRUE(writer.ok() && writer->Append(rows.data(), kN).ok() && writer->Commit().ok());
+      options.promote = 0.1;
+      options.out = made.folder / "again.hmann";
+      MustBuild(options);
+      EXPECT_EQ(ReadInfo(options.out)->content_hash, index->info().content_hash) << dim;
     }
   }
 }
@@ -227,6 +284,9 @@ absl::Status GetOfDamaged(bool user_labels, std::size_t entry, NodeId id, std::u
   WriteBytes(path, bytes);
   const auto index = Index::Open(path, {.slow = "mapped"});
   EXPECT_TRUE(index.ok()) << index.status();
+  std::uint32_t found = 0;
+  const absl::Status status = (*index)->Find({&label, 1}, {&found, 1});
+  EXPECT_EQ(absl::IsDataLoss(status), id >= file->info().n) << status;
   std::vector<std::byte> vector(20);
   return Searcher(*index).Get({&label, 1}, vector.data());
 }

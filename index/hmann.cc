@@ -43,6 +43,19 @@ absl::Status Index::ForLabels(
         visit) const {
   return impl_->ForLabels(visit);
 }
+absl::Status Index::ForRows(
+    const std::function<absl::Status(std::span<const std::uint32_t>, std::span<const std::uint64_t>,
+                                     std::span<const std::byte>)>& visit) const {
+  return impl_->ForRows(visit);
+}
+absl::Status Index::Find(std::span<const std::uint64_t> labels,
+                         std::span<std::uint32_t> ids) const {
+  static_assert(kNoId == kNoNode);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    HMANN_ASSIGN_OR_RETURN(ids[i], FindId(impl_->placed(), labels[i]));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::shared_ptr<const Attributes>> Index::attributes() const {
   return impl_->attributes();

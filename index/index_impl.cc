@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -26,12 +27,16 @@ bool IsLabelOrder(const Section& section) {
 
 constexpr std::size_t kWarmedAtOnce = 16_MiB;
 
+bool AdvisePages(std::span<const std::byte> bytes, int advice) {
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlockBytes;
+  auto* const page = const_cast<std::byte*>(bytes.data() - before);
+  return madvise(page, before + bytes.size(), advice) == 0;
+}
+
 /// The kernel reads all pages at once if it can (Linux 5.14); otherwise one after the
 /// other.
 void ReadPages(std::span<const std::byte> bytes) {
-  const std::size_t before = reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlockBytes;
-  auto* const page = const_cast<std::byte*>(bytes.data() - before);
-  if (madvise(page, before + bytes.size(), MADV_POPULATE_READ) == 0) return;
+  if (AdvisePages(bytes, MADV_POPULATE_READ)) return;
   for (std::size_t offset = 0; offset < bytes.size(); offset += kBlockBytes) {
     const volatile std::byte* accessed = bytes.data() + offset;
     (void)*accessed;
@@ -481,6 +486,39 @@ absl::Status IndexImpl::ForLabels(
       labels[i] = by_order ? at : file_.Label(at);
     }
     visit(ids, labels);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IndexImpl::ForRows(
+    const std::function<absl::Status(std::span<const NodeId>, std::span<const std::uint64_t>,
+                                     std::span<const std::byte>)>& visit) const {
+  constexpr std::size_t kMostBytes = 1_MiB, kMostRows = 4096;
+  const NodeId n = placed_.layers.n(), n1 = placed_.n1();
+  const std::size_t bytes = placed_.kernels.dim * SizeOf(placed_.kernels.dtype);
+  const auto at_once =
+      static_cast<NodeId>(std::clamp<std::size_t>(kMostBytes / bytes, 1, kMostRows));
+  const std::byte* const l0 = placed_.l0 != nullptr ? placed_.l0 : file_.l0().data();
+  const auto row_of = [&](NodeId id) {
+    return id < n1 ? placed_.FastRow(id) : l0 + placed_.records.RowOffset(id);
+  };
+  std::vector<NodeId> ids;
+  std::vector<std::uint64_t> labels;
+  std::vector<std::byte> rows;
+  for (NodeId first = 0; first < n; first += static_cast<NodeId>(ids.size())) {
+    ids.resize(std::min(at_once, (first < n1 ? n1 : n) - first));
+    labels.resize(ids.size());
+    rows.resize(ids.size() * bytes);
+    // Mappings are advised as random access, so the kernel does not read ahead by itself.
+    const NodeId last = first + static_cast<NodeId>(ids.size()) - 1;
+    AdvisePages({row_of(first), row_of(last) + bytes}, MADV_WILLNEED);
+    for (NodeId id = first; id <= last; ++id) {
+      const std::byte* const row = row_of(id);
+      ids[id - first] = id;
+      labels[id - first] = id < n1 ? placed_.FastLabel(id) : placed_.SlowLabel(id, row);
+      std::memcpy(rows.data() + (id - first) * bytes, row, bytes);
+    }
+    HMANN_RETURN_IF_ERROR(visit(ids, labels, rows));
   }
   return absl::OkStatus();
 }

@@ -46,6 +46,9 @@ class IndexImpl {
   std::uint64_t BytesInPlace() const;
   absl::Status ForLabels(const std::function<void(std::span<const NodeId>,
                                                   std::span<const std::uint64_t>)>& visit) const;
+  absl::Status ForRows(
+      const std::function<absl::Status(std::span<const NodeId>, std::span<const std::uint64_t>,
+                                       std::span<const std::byte>)>& visit) const;
   absl::Status Scrub(const std::function<bool(std::uint64_t)>& pace) const;
 
   /// The tuned table next to the file, if there is one. If it cannot be read, it says

@@ -4,38 +4,26 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "index/attributes/attrs_file.h"
 #include "index/attributes/attrs_verify.h"
 #include "index/attributes/bitmap.h"
+#include "index/attributes/bound_filter.h"
 #include "index/attributes/rows.h"
 #include "index/base/errors.h"
-#include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
 namespace {
 
-using Kind = FilterNode::Kind;
-using Op = FilterNode::Op;
-
-std::string TextOf(const FilterValue& value) {
-  if (const auto* tag = std::get_if<std::string>(&value); tag != nullptr)
-    return JsonText(nlohmann::json(tag->substr(0, 40)));
-  if (const auto* is = std::get_if<bool>(&value); is != nullptr) return *is ? "true" : "false";
-  if (const auto* real = std::get_if<double>(&value); real != nullptr) return absl::StrCat(*real);
-  return absl::StrCat(std::get<std::int64_t>(value));
-}
-
-/// A whole number, or a number with a fraction; both compare exactly with either.
-using Number = long double;
-
 /// Evaluates a filter on a file of attributes.
 class Evaluation {
  public:
+  using Kind = FilterNode::Kind;
+  using Op = FilterNode::Op;
+
   explicit Evaluation(const AttrsFile& file) : file_(file) {}
 
-  absl::StatusOr<IdSet> Of(const FilterNode& node) const {
+  absl::StatusOr<IdSet> Of(const BoundNode& node) const {
     switch (node.kind) {
       case Kind::kAnd:
       case Kind::kOr:
@@ -48,59 +36,30 @@ class Evaluation {
       default:
         break;
     }
-    HMANN_ASSIGN_OR_RETURN(const AttrsField* field, FieldOf(node));
-    const AttributeType type = field->info.field.type;
+    const AttrsField& field = file_.fields()[node.field];
     if (node.kind == Kind::kNull) {
-      HMANN_ASSIGN_OR_RETURN(IdSet set, BitmapOf(*field, field->bitmaps() - 1));
+      HMANN_ASSIGN_OR_RETURN(IdSet set, BitmapOf(field, field.bitmaps() - 1));
       set.Not();
       return set;
     }
-    if (node.kind == Kind::kHas && !IsTag(type))
-      return Wrong(node, absl::StrCat("has() needs a field of tags, and ", Described(*field)));
-    if (IsTag(type)) return OfTags(*field, node);
-    if (type == AttributeType::kBool) return OfBool(*field, node);
-    return OfNumbers(*field, node);
+    if (IsTag(node.type)) return OfTags(field, node);
+    if (node.type == AttributeType::kBool) return OfBool(field, node);
+    return OfNumbers(field, node);
   }
 
  private:
-  static absl::Status Wrong(const FilterNode& node, absl::string_view what) {
-    return InvalidArgument("filter: column ", node.column, ": ", what);
-  }
-  static std::string Described(const AttrsField& field) {
-    return absl::StrCat(field.info.field.name, " is ",
-                        std::string(AttributeTypeName(field.info.field.type)));
-  }
-
-  absl::StatusOr<const AttrsField*> FieldOf(const FilterNode& node) const {
-    const std::vector<AttrsField>& fields = file_.fields();
-    for (const AttrsField& field : fields) {
-      if (field.info.field.name == node.field) return &field;
-    }
-    constexpr std::size_t kShown = 20;
-    return Wrong(node,
-                 absl::StrCat("there is no field ", node.field, ", only ",
-                              absl::StrJoin(fields.begin(),
-                                            fields.begin() + static_cast<std::ptrdiff_t>(
-                                                                 std::min(fields.size(), kShown)),
-                                            ", ",
-                                            [](std::string* out, const AttrsField& field) {
-                                              absl::StrAppend(out, field.info.field.name);
-                                            }),
-                              fields.size() > kShown ? ", ..." : ""));
-  }
-
-  absl::StatusOr<IdSet> Combined(const FilterNode& node) const {
-    std::vector<const FilterNode*> parts;
+  absl::StatusOr<IdSet> Combined(const BoundNode& node) const {
+    std::vector<const BoundNode*> parts;
     parts.reserve(node.children.size());
-    for (const FilterNode& child : node.children) parts.push_back(&child);
+    for (const BoundNode& child : node.children) parts.push_back(&child);
     if (node.kind == Kind::kAnd) {
       std::stable_partition(parts.begin(), parts.end(),
-                            [this](const FilterNode* part) { return NumbersOf(*part) == nullptr; });
+                            [](const BoundNode* part) { return part->numbers.empty(); });
     }
     HMANN_ASSIGN_OR_RETURN(IdSet set, Of(*parts[0]));
     for (std::size_t i = 1; i < parts.size(); ++i) {
-      if (node.kind == Kind::kAnd && IsSmall(set) && NumbersOf(*parts[i]) != nullptr) {
-        HMANN_ASSIGN_OR_RETURN(set, Those(std::move(set), *NumbersOf(*parts[i]), *parts[i]));
+      if (node.kind == Kind::kAnd && IsSmall(set) && !parts[i]->numbers.empty()) {
+        HMANN_ASSIGN_OR_RETURN(set, Those(std::move(set), *parts[i]));
         continue;
       }
       HMANN_ASSIGN_OR_RETURN(IdSet other, Of(*parts[i]));
@@ -109,48 +68,19 @@ class Evaluation {
     return set;
   }
 
-  /// The field of numbers with which `node` compares; nullptr: none.
-  const AttrsField* NumbersOf(const FilterNode& node) const {
-    if (node.kind != Kind::kCompare && node.kind != Kind::kIn) return nullptr;
-    for (const AttrsField& field : file_.fields()) {
-      if (field.info.field.name == node.field && IsNumber(field.info.field.type)) return &field;
-    }
-    return nullptr;
-  }
-
   /// So few that their values are read sooner than all that a range selects. A guess.
   bool IsSmall(const IdSet& set) const { return set.MostIds() <= file_.n() / 64; }
 
   /// Those ids of a small set for which a comparison of numbers holds.
-  absl::StatusOr<IdSet> Those(IdSet set, const AttrsField& field, const FilterNode& node) const {
-    HMANN_ASSIGN_OR_RETURN(const std::vector<Number> numbers, ComparedWith(field, node));
-    const Op op = node.kind == Kind::kIn ? Op::kEqual : node.op;
+  absl::StatusOr<IdSet> Those(IdSet set, const BoundNode& node) const {
+    const AttrsField& field = file_.fields()[node.field];
     std::vector<std::uint32_t> ids = set.Ids();
-    std::erase_if(ids, [&](std::uint32_t id) { return !Holds(op, ValueOf(field, id), numbers); });
+    std::erase_if(ids, [&](std::uint32_t id) { return !node.HoldsFor(ValueOf(field, id)); });
     IdSet those = IdSet::Of(file_.n(), std::move(ids));
     if (field.record.rows == file_.n()) return those;
     HMANN_ASSIGN_OR_RETURN(IdSet present, BitmapOf(field, field.bitmaps() - 1));
     those.And(std::move(present));
     return those;
-  }
-
-  /// `numbers`: of kEqual and kNotEqual, sorted; else one.
-  static bool Holds(Op op, Number value, const std::vector<Number>& numbers) {
-    switch (op) {
-      case Op::kEqual:
-        return std::binary_search(numbers.begin(), numbers.end(), value);
-      case Op::kNotEqual:
-        return value != numbers[0];
-      case Op::kLess:
-        return value < numbers[0];
-      case Op::kLessEqual:
-        return value <= numbers[0];
-      case Op::kGreater:
-        return value > numbers[0];
-      case Op::kGreaterEqual:
-        break;
-    }
-    return value >= numbers[0];
   }
 
   static Number ValueOf(const AttrsField& field, std::uint32_t id) {
@@ -161,10 +91,7 @@ class Evaluation {
 
   absl::StatusOr<IdSet> BitmapOf(const AttrsField& field, std::uint64_t i) const {
     absl::StatusOr<Roaring> bitmap = ReadBitmap(field.Bitmap(i), file_.n());
-    if (!bitmap.ok()) {
-      return DataLoss(file_.path(), ": ", field.info.field.name, ": bitmap ", i, ": ",
-                      bitmap.status().message());
-    }
+    if (!bitmap.ok()) return file_.BadBitmap(field, i, bitmap.status().message());
     return IdSet(file_.n(), *std::move(bitmap));
   }
 
@@ -177,14 +104,8 @@ class Evaluation {
     return present;
   }
 
-  absl::StatusOr<IdSet> OfTag(const AttrsField& field, const FilterNode& node,
-                              const FilterValue& value) const {
+  absl::StatusOr<IdSet> OfTag(const AttrsField& field, const FilterValue& value) const {
     const bool text = field.info.field.type == AttributeType::kTag;
-    if (!(text ? std::holds_alternative<std::string>(value)
-               : std::holds_alternative<std::int64_t>(value))) {
-      return Wrong(node, absl::StrCat(Described(field), ", and ", TextOf(value), " is no ",
-                                      text ? "string" : "whole number"));
-    }
     std::uint64_t low = 0, high = field.record.values;
     const auto is_below = [&](std::uint64_t i) {
       return text ? field.Tag(i) < std::get<std::string>(value)
@@ -201,60 +122,20 @@ class Evaluation {
     return BitmapOf(field, low);
   }
 
-  absl::StatusOr<IdSet> OfTags(const AttrsField& field, const FilterNode& node) const {
-    if (node.kind == Kind::kCompare && node.op != Op::kEqual && node.op != Op::kNotEqual)
-      return Wrong(node, absl::StrCat(Described(field), ", and tags have no order"));
-    HMANN_ASSIGN_OR_RETURN(IdSet set, OfTag(field, node, node.values[0]));
-    for (std::size_t i = 1; i < node.values.size(); ++i) {
-      HMANN_ASSIGN_OR_RETURN(IdSet other, OfTag(field, node, node.values[i]));
+  absl::StatusOr<IdSet> OfTags(const AttrsField& field, const BoundNode& node) const {
+    HMANN_ASSIGN_OR_RETURN(IdSet set, OfTag(field, node.tags[0]));
+    for (std::size_t i = 1; i < node.tags.size(); ++i) {
+      HMANN_ASSIGN_OR_RETURN(IdSet other, OfTag(field, node.tags[i]));
       node.kind == Kind::kHas ? set.And(std::move(other)) : set.Or(std::move(other));
     }
-    if (node.kind == Kind::kCompare && node.op == Op::kNotEqual)
-      return Others(field, std::move(set));
+    if (node.op == Op::kNotEqual) return Others(field, std::move(set));
     return set;
   }
 
-  absl::StatusOr<IdSet> OfBool(const AttrsField& field, const FilterNode& node) const {
-    if (node.kind == Kind::kCompare && node.op != Op::kEqual && node.op != Op::kNotEqual)
-      return Wrong(node, absl::StrCat(Described(field), ", and true and false have no order"));
-    bool wants[2] = {false, false};
-    for (const FilterValue& value : node.values) {
-      const bool* is = std::get_if<bool>(&value);
-      if (is == nullptr) {
-        return Wrong(node, absl::StrCat(Described(field), ", and ", TextOf(value),
-                                        " is neither true nor false"));
-      }
-      wants[*is != (node.kind == Kind::kCompare && node.op == Op::kNotEqual) ? 1 : 0] = true;
-    }
-    HMANN_ASSIGN_OR_RETURN(IdSet set, BitmapOf(field, wants[0] && wants[1] ? 1 : 0));
-    if (wants[1]) return set;
+  absl::StatusOr<IdSet> OfBool(const AttrsField& field, const BoundNode& node) const {
+    HMANN_ASSIGN_OR_RETURN(IdSet set, BitmapOf(field, node.wants[0] && node.wants[1] ? 1 : 0));
+    if (node.wants[1]) return set;
     return Others(field, std::move(set));
-  }
-
-  absl::StatusOr<Number> NumberOf(const AttrsField& field, const FilterNode& node,
-                                  const FilterValue& value) const {
-    const auto* text = std::get_if<std::string>(&value);
-    if (text != nullptr && field.info.field.type == AttributeType::kTime) {
-      const absl::StatusOr<std::int64_t> time = ParseAttributeTime(*text);
-      if (!time.ok()) return Wrong(node, time.status().message());
-      return static_cast<Number>(*time);
-    }
-    if (const auto* whole = std::get_if<std::int64_t>(&value); whole != nullptr)
-      return static_cast<Number>(*whole);
-    if (const auto* real = std::get_if<double>(&value); real != nullptr)
-      return static_cast<Number>(*real);
-    return Wrong(node, absl::StrCat(Described(field), ", and ", TextOf(value), " is no number"));
-  }
-
-  /// The numbers with which `node` compares, ascending.
-  absl::StatusOr<std::vector<Number>> ComparedWith(const AttrsField& field,
-                                                   const FilterNode& node) const {
-    std::vector<Number> numbers(node.values.size());
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      HMANN_ASSIGN_OR_RETURN(numbers[i], NumberOf(field, node, node.values[i]));
-    }
-    std::sort(numbers.begin(), numbers.end());
-    return numbers;
   }
 
   absl::Status BadOrder(const AttrsField& field, std::uint64_t place) const {
@@ -327,9 +208,8 @@ class Evaluation {
     return IdSet::Of(file_.n(), std::move(ids));
   }
 
-  absl::StatusOr<IdSet> OfNumbers(const AttrsField& field, const FilterNode& node) const {
-    HMANN_ASSIGN_OR_RETURN(const std::vector<Number> numbers, ComparedWith(field, node));
-    HMANN_ASSIGN_OR_RETURN(Slices slices, PlacesOf(field, numbers));
+  absl::StatusOr<IdSet> OfNumbers(const AttrsField& field, const BoundNode& node) const {
+    HMANN_ASSIGN_OR_RETURN(Slices slices, PlacesOf(field, node.numbers));
     if (node.kind != Kind::kIn) slices = SlicesOf(node.op, slices[0], field.record.rows);
     std::uint64_t chosen = 0;
     for (const auto& [first, last] : slices) chosen += last - first;
@@ -362,12 +242,16 @@ class OpenAttributes : public Attributes {
   std::uint64_t memory_bytes() const override { return file_.memory_bytes(); }
   std::uint64_t mapped_bytes() const override { return file_.mapped_bytes(); }
   absl::StatusOr<Matches> Matching(const Filter& filter) const override {
-    HMANN_ASSIGN_OR_RETURN(IdSet set, Evaluation(file_).Of(filter.root()));
+    std::vector<AttributeField> of_file;
+    for (const AttrsField& field : file_.fields()) of_file.push_back(field.info.field);
+    HMANN_ASSIGN_OR_RETURN(const BoundNode root, BindFilter(filter, of_file));
+    HMANN_ASSIGN_OR_RETURN(IdSet set, Evaluation(file_).Of(root));
     constexpr std::uint64_t kSparse = 512;  // their ids take a 16th of the bits; a guess
     if (set.MostIds() <= file_.n() / kSparse) return Matches(file_.n(), content_hash_, set.Ids());
     return Matches(file_.n(), content_hash_, std::move(set).TakeWords());
   }
   absl::Status Verify() const override { return VerifyAttrs(file_); }
+  const AttrsFile& file() const override { return file_; }
 
  private:
   AttrsFile file_;

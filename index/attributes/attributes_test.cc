@@ -5,6 +5,8 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "index/attributes/bound_filter.h"
+#include "index/attributes/stored_rows.h"
 #include "index/attributes/testing/sample_attrs.h"
 
 namespace hmann {
@@ -13,15 +15,36 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-/// The rows for which a filter holds, by the file and by its definition.
-void ExpectSame(const SampleAttrs& sample, const Attributes& attributes, const Filter& filter) {
+/// The cells of all vectors by id.
+struct CellsById {
+  explicit CellsById(const std::shared_ptr<const Attributes>& attributes) {
+    const auto rows = StoredRows::Open(attributes);
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    fields = (*rows)->fields();
+    const absl::Status read = (*rows)->ForEach([this](auto, auto, auto of_row) {
+      cells.emplace_back(of_row.begin(), of_row.end());
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(read.ok()) << read;
+  }
+  std::vector<AttributeField> fields;
+  std::vector<std::vector<AttributeCell>> cells;
+};
+
+/// The rows for which a filter holds, by the file, by their cells and by its definition.
+void ExpectSame(const SampleAttrs& sample, const Attributes& attributes, const CellsById& by_id,
+                const Filter& filter) {
   const auto matches = attributes.Matching(filter);
   ASSERT_TRUE(matches.ok()) << filter.text() << ": " << matches.status();
+  const auto bound = BindFilter(filter, by_id.fields);
+  ASSERT_TRUE(bound.ok()) << bound.status();
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < sample.rows.size(); ++i) {
     const bool holds = Holds(filter.root(), sample.rows[i]);
+    const std::uint32_t id = sample.id_of[i];
     count += holds ? 1 : 0;
-    ASSERT_EQ(matches->Has(sample.id_of[i]), holds) << filter.text() << ", row " << i;
+    ASSERT_EQ(matches->Has(id), holds) << filter.text() << ", row " << i;
+    ASSERT_EQ(bound->Holds(by_id.cells[id]), holds) << filter.text() << ", row " << i;
   }
   EXPECT_EQ(matches->size(), count) << filter.text();
 }
@@ -30,6 +53,7 @@ TEST(Attributes, SelectWhatTheirDefinitionSays) {
   const SampleAttrs sample(3000);
   const auto attributes = sample.Open();
   ASSERT_TRUE(attributes.ok()) << attributes.status();
+  const CellsById by_id(*attributes);
   for (const char* text :
        {"year = 2001",
         "year != 2001",
@@ -71,7 +95,7 @@ TEST(Attributes, SelectWhatTheirDefinitionSays) {
         "has(tag, 't3', 't4') and has(number, 4) and price <= 60 and not price < 5"}) {
     const auto filter = Filter::Parse(text);
     ASSERT_TRUE(filter.ok()) << filter.status();
-    ExpectSame(sample, **attributes, *filter);
+    ExpectSame(sample, **attributes, by_id, *filter);
   }
 }
 
@@ -106,11 +130,12 @@ TEST(Attributes, SelectTheSameForAnyFilter) {
     const SampleAttrs sample(n);
     const auto attributes = sample.Open();
     ASSERT_TRUE(attributes.ok()) << attributes.status();
+    const CellsById by_id(*attributes);
     for (std::uint64_t i = 0; i < (n > 1000 ? 40 : 200); ++i) {
       const auto filter = Filter::Parse(AnyFilter(n, i + 1, 4));
       ASSERT_TRUE(filter.ok()) << filter.status();
       // A small sample may lack a field.
-      if (n > 1) ExpectSame(sample, **attributes, *filter);
+      if (n > 1) ExpectSame(sample, **attributes, by_id, *filter);
     }
     EXPECT_TRUE((*attributes)->Verify().ok()) << (*attributes)->Verify();
   }
@@ -133,6 +158,58 @@ TEST(Attributes, HaveTheBytesOfTheGoldenFile) {
   const std::string golden = "index/attributes/golden/v1.attrs";
   if (std::getenv("HMANN_GOLDEN") != nullptr) WriteAll(golden, ReadAll(sample.path));
   EXPECT_TRUE(ReadAll(sample.path) == ReadAll(golden));
+}
+
+void ExpectRows(const SampleAttrs& sample, const std::shared_ptr<const Attributes>& attributes,
+                const AttributeRows& stored) {
+  const std::uint64_t n = sample.rows.size();
+  std::vector<const SampleRow*> row_of(n);
+  for (std::uint64_t row = 0; row < n; ++row) row_of[sample.id_of[row]] = &sample.rows[row];
+  std::uint64_t next = 0;
+  const absl::Status read = stored.ForEach([&](auto row, auto label, auto cells) {
+    EXPECT_EQ(row, next);
+    EXPECT_EQ(label, next);
+    SampleRow found;
+    for (const AttributeCell& cell : cells)
+      found[stored.fields()[cell.field].name].push_back(cell.value);
+    EXPECT_TRUE(found == *row_of[next]) << next;
+    EXPECT_TRUE(std::is_sorted(cells.begin(), cells.end()));
+    if (next % 997 == 0 || next + 1 == n) {
+      const auto one = CellsOf(*attributes, static_cast<std::uint32_t>(next));
+      EXPECT_TRUE(one.ok()) << one.status();
+      EXPECT_TRUE(std::equal(cells.begin(), cells.end(), one->begin(), one->end())) << next;
+    }
+    ++next;
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(read.ok()) << read;
+  EXPECT_EQ(next, n);
+}
+
+/// Rows are read back, all at once and one by one; and so are those of a file that was
+/// made of them.
+TEST(Attributes, AreReadBackByRow) {
+  for (const std::uint64_t n : {1u, 60u, 70'000u}) {
+    SampleAttrs sample(n);
+    const std::size_t bytes = ReadAll(sample.path).size();
+    LabelIds same(n, true);
+    for (std::uint32_t id = 0; id < n; ++id) same.Add(id, id);
+    same.Sort();
+    for (int time = 0; time < 2; ++time) {
+      const auto attributes = sample.Open();
+      ASSERT_TRUE(attributes.ok()) << attributes.status();
+      EXPECT_TRUE((*attributes)->Verify().ok());
+      const auto stored = StoredRows::Open(*attributes);
+      ASSERT_TRUE(stored.ok()) << stored.status();
+      ExpectRows(sample, *attributes, **stored);
+      Progress quiet(Progress::Show::kNever);
+      sample.path = sample.folder / "copy.attrs";
+      ASSERT_TRUE(
+          WriteAttributes(**stored, same, {sample.path, n, SampleAttrs::kHash, 1 << 20}, quiet)
+              .ok());
+      EXPECT_EQ(ReadAll(sample.path).size(), bytes);
+    }
+  }
 }
 
 TEST(Attributes, TellWhatTheyHold) {
@@ -176,6 +253,7 @@ TEST(Attributes, RefuseWhatAFilterCannotMean) {
     const auto filter = Filter::Parse(text);
     ASSERT_TRUE(filter.ok()) << filter.status();
     EXPECT_EQ((*attributes)->Matching(*filter).status().message(), error);
+    EXPECT_EQ(BindFilter(*filter, CellsById(*attributes).fields).status().message(), error);
   }
   const auto filter = Filter::Parse("made > 'yesterday'");
   EXPECT_THAT(std::string((*attributes)->Matching(*filter).status().message()),
@@ -265,6 +343,16 @@ TEST(Attributes, CutShortOrFlippedAreNoticed) {
   EXPECT_TRUE(Check(sample, good).ok());
 }
 
+/// Rows are read back from what verifies; from anything else they are, or DATA_LOSS is.
+void ExpectReadable(const std::shared_ptr<const Attributes>& attributes, bool verified) {
+  const auto none = [](auto, auto, auto) { return absl::OkStatus(); };
+  const auto rows = StoredRows::Open(attributes);
+  const absl::Status read = rows.ok() ? (*rows)->ForEach(none) : rows.status();
+  EXPECT_TRUE(read.ok() || (!verified && absl::IsDataLoss(read))) << read;
+  const auto cells = CellsOf(*attributes, 100);
+  EXPECT_TRUE(cells.ok() || absl::IsDataLoss(cells.status())) << cells.status();
+}
+
 /// Every value of a file with right checksums is hostile in turn: nothing crashes, and a
 /// filter's answer is an error or has only vectors.
 TEST(Attributes, HostileOnesAreRefusedByNameOrHarmless) {
@@ -285,6 +373,7 @@ TEST(Attributes, HostileOnesAreRefusedByNameOrHarmless) {
         const auto matches = (*attributes)->Matching(filter);
         EXPECT_LE(matches.ok() ? matches->size() : 0, 200u);
         status = (*attributes)->Verify();
+        ExpectReadable(*attributes, status.ok());
       }
       if (status.ok()) continue;
       ++named;

@@ -158,6 +158,11 @@ absl::Status AttrsFile::CheckEnds(const AttrsField& field, int ends) const {
   return absl::OkStatus();
 }
 
+absl::Status AttrsFile::BadBitmap(const AttrsField& field, std::uint64_t i,
+                                  absl::string_view fault) const {
+  return DataLoss(path(), ": ", field.info.field.name, ": bitmap ", i, ": ", fault);
+}
+
 absl::Status AttrsFile::CheckMapped() const {
   for (const AttrsField& field : fields_) {
     for (std::size_t s = 0; s < 4; ++s) {

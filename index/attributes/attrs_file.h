@@ -98,6 +98,8 @@ class AttrsFile {
   const std::vector<AttrsField>& fields() const { return fields_; }
   std::uint64_t memory_bytes() const { return memory_bytes_; }
   std::uint64_t mapped_bytes() const { return mapped_bytes_; }
+  /// DATA_LOSS naming the bitmap i of a field, with its fault.
+  absl::Status BadBitmap(const AttrsField& field, std::uint64_t i, absl::string_view fault) const;
   /// Compares the mapped sections with their checksums. Errors: DATA_LOSS.
   absl::Status CheckMapped() const;
 

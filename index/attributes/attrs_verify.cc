@@ -17,7 +17,6 @@ class FieldVerifier {
   FieldVerifier(const AttrsFile& file, const AttrsField& field) : file_(file), field_(field) {}
 
   absl::Status Check() {
-    HMANN_RETURN_IF_ERROR(CheckDictionary());
     Roaring tagged(roaring_bitmap_create());
     const std::uint64_t last = field_.bitmaps() - 1;
     for (std::uint64_t i = 0; i < last; ++i) {
@@ -38,13 +37,6 @@ class FieldVerifier {
     return IsNumber(type()) ? CheckOrder(*present->get()) : absl::OkStatus();
   }
 
- private:
-  AttributeType type() const { return field_.info.field.type; }
-  template <typename... Parts>
-  absl::Status Wrong(const Parts&... parts) const {
-    return DataLoss(file_.path(), ": ", field_.info.field.name, ": ", parts...);
-  }
-
   absl::Status CheckDictionary() const {
     for (std::uint64_t i = 0; i < field_.record.values; ++i) {
       if (type() == AttributeType::kTag && Utf8(std::string(field_.Tag(i))) != field_.Tag(i))
@@ -56,6 +48,13 @@ class FieldVerifier {
       if (!in_order) return Wrong("tag ", i, " is not in order");
     }
     return absl::OkStatus();
+  }
+
+ private:
+  AttributeType type() const { return field_.info.field.type; }
+  template <typename... Parts>
+  absl::Status Wrong(const Parts&... parts) const {
+    return DataLoss(file_.path(), ": ", field_.info.field.name, ": ", parts...);
   }
 
   /// Each id that has a value is in the order of values once.
@@ -85,8 +84,15 @@ class FieldVerifier {
 
 }  // namespace
 
-absl::Status VerifyAttrs(const AttrsFile& file) {
+absl::Status VerifyValues(const AttrsFile& file) {
   HMANN_RETURN_IF_ERROR(file.CheckMapped());
+  for (const AttrsField& field : file.fields())
+    HMANN_RETURN_IF_ERROR(FieldVerifier(file, field).CheckDictionary());
+  return absl::OkStatus();
+}
+
+absl::Status VerifyAttrs(const AttrsFile& file) {
+  HMANN_RETURN_IF_ERROR(VerifyValues(file));
   for (const AttrsField& field : file.fields())
     HMANN_RETURN_IF_ERROR(FieldVerifier(file, field).Check());
   return absl::OkStatus();

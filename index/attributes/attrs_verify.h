@@ -9,4 +9,8 @@ namespace hmann {
 /// Errors: DATA_LOSS naming the field and the place.
 absl::Status VerifyAttrs(const AttrsFile& file);
 
+/// Checks every checksum and the order of dictionaries, in one pass from end to end.
+/// Errors: as VerifyAttrs.
+absl::Status VerifyValues(const AttrsFile& file);
+
 }  // namespace hmann

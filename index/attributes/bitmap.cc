@@ -10,109 +10,8 @@
 namespace hmann {
 namespace {
 
-/// Reads the portable format of Roaring, of which nothing is believed.
-class BitmapChecker {
- public:
-  /// Sets the bits of ids in `words`, unless it is empty.
-  BitmapChecker(std::span<const std::byte> bytes, std::uint64_t n,
-                std::span<std::uint64_t> words = {})
-      : bytes_(bytes), n_(n), words_(words) {}
-
-  const char* Fault() {
-    constexpr const char* kShort = "it is cut short";
-    std::uint32_t cookie = 0, size = 0;
-    if (!Take(&cookie)) return kShort;
-    std::vector<std::uint8_t> runs;
-    if ((cookie & 0xffff) == kWithRuns) {
-      size = (cookie >> 16) + 1;
-      runs.resize((size + 7) / 8);
-      if (!TakeBytes(runs.data(), runs.size())) return kShort;
-    } else if (cookie != kWithoutRuns || !Take(&size) || size > 1u << 16) {
-      return "it has no header";
-    }
-    std::vector<std::uint16_t> heads(std::size_t{size} * 2);  // key, cardinality - 1
-    if (!TakeBytes(heads.data(), heads.size() * 2)) return kShort;
-    if (runs.empty() || size >= kOffsetsFrom) at_ += std::uint64_t{size} * 4;
-    for (std::uint32_t i = 0; i < size; ++i) {
-      const std::uint16_t key = heads[std::size_t{i} * 2];
-      if (i > 0 && key <= heads[std::size_t{i} * 2 - 2]) return "its containers are not in order";
-      const bool is_run = !runs.empty() && (runs[i / 8] >> i % 8 & 1) != 0;
-      const char* fault = is_run ? RunFault(key, heads[std::size_t{i} * 2 + 1] + 1u)
-                                 : ContainerFault(key, heads[std::size_t{i} * 2 + 1] + 1u);
-      if (fault != nullptr) return fault;
-    }
-    return at_ == bytes_.size() ? nullptr : "it is longer than its containers";
-  }
-
- private:
-  static constexpr std::uint32_t kWithRuns = 12347, kWithoutRuns = 12346, kOffsetsFrom = 4;
-  static constexpr std::uint32_t kMostOfArray = 4096, kBitsetWords = 1024;
-
-  bool TakeBytes(void* to, std::size_t count) {
-    if (at_ > bytes_.size() || count > bytes_.size() - at_) return false;
-    if (count > 0) std::memcpy(to, bytes_.data() + at_, count);
-    at_ += count;
-    return true;
-  }
-  template <typename T>
-  bool Take(T* value) {
-    return TakeBytes(value, sizeof(T));
-  }
-  void Set(std::uint16_t key, std::uint32_t low) {
-    words_[(std::size_t{key} << 10) + low / 64] |= std::uint64_t{1} << low % 64;
-  }
-  const char* InRange(std::uint16_t key, std::uint32_t low) const {
-    return (std::uint64_t{key} << 16 | low) < n_ ? nullptr : "it has an id that is no vector";
-  }
-
-  const char* RunFault(std::uint16_t key, std::uint32_t cardinality) {
-    std::uint16_t count = 0;
-    if (!Take(&count)) return "it is cut short";
-    std::uint32_t next = 0, total = 0;  // the least start of the next run
-    for (std::uint32_t i = 0; i < count; ++i) {
-      std::uint16_t run[2];  // start, length - 1
-      if (!Take(&run)) return "it is cut short";
-      const std::uint32_t last = std::uint32_t{run[0]} + run[1];
-      if (last > 0xffff) return "a run leaves its container";
-      if (i > 0 && run[0] <= next) return "its runs are not in order";
-      next = last + 1;
-      total += run[1] + 1u;
-      if (const char* fault = InRange(key, last); fault != nullptr) return fault;
-      for (std::uint32_t id = run[0]; !words_.empty() && id <= last; ++id) Set(key, id);
-    }
-    return total == cardinality ? nullptr : "a container has not its number of ids";
-  }
-
-  const char* ContainerFault(std::uint16_t key, std::uint32_t cardinality) {
-    if (cardinality <= kMostOfArray) {
-      std::vector<std::uint16_t> ids(cardinality);
-      if (!TakeBytes(ids.data(), ids.size() * 2)) return "it is cut short";
-      if (std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) != ids.end())
-        return "its ids are not in order";
-      const char* fault = InRange(key, ids.back());
-      if (fault == nullptr && !words_.empty()) {
-        for (const std::uint16_t id : ids) Set(key, id);
-      }
-      return fault;
-    }
-    std::vector<std::uint64_t> words(kBitsetWords);
-    if (!TakeBytes(words.data(), words.size() * 8)) return "it is cut short";
-    std::uint32_t total = 0, last = 0;
-    for (std::uint32_t w = 0; w < kBitsetWords; ++w) {
-      total += CountBits(words[w]);
-      if (words[w] != 0) last = w * 64 + static_cast<std::uint32_t>(std::bit_width(words[w])) - 1;
-    }
-    if (total != cardinality) return "a container has not its number of ids";
-    const char* fault = InRange(key, last);
-    if (fault == nullptr && !words_.empty())
-      std::copy_n(words.begin(), last / 64 + 1, words_.begin() + (std::ptrdiff_t{key} << 10));
-    return fault;
-  }
-
-  std::span<const std::byte> bytes_;
-  std::uint64_t n_, at_ = 0;
-  std::span<std::uint64_t> words_;
-};
+constexpr std::uint32_t kWithRuns = 12347, kWithoutRuns = 12346, kOffsetsFrom = 4;
+constexpr std::uint32_t kMostOfArray = 4096, kBitsetWords = 1024;
 
 std::vector<std::byte> PlainBytes(const roaring_bitmap_t& bitmap) {
   std::vector<std::byte> bytes(roaring_bitmap_portable_size_in_bytes(&bitmap));
@@ -120,10 +19,138 @@ std::vector<std::byte> PlainBytes(const roaring_bitmap_t& bitmap) {
   return bytes;
 }
 
+/// Reads all containers.
+const char* ReadWords(std::span<const std::byte> bytes, std::uint64_t n,
+                      std::span<std::uint64_t> words) {
+  BitmapReader reader(bytes, n);
+  const char* fault = reader.Start();
+  while (fault == nullptr && !reader.Done()) fault = reader.Read(words, nullptr);
+  return fault;
+}
+
+constexpr const char* kCutShort = "it is cut short";
+constexpr const char* kNoVector = "it has an id that is no vector";
+constexpr const char* kOtherNumber = "a container has not its number of ids";
+
 }  // namespace
 
+const char* BitmapReader::Start() {
+  std::uint32_t cookie = 0;
+  if (!Take(&cookie)) return kCutShort;
+  if ((cookie & 0xffff) == kWithRuns) {
+    size_ = (cookie >> 16) + 1;
+    runs_at_ = static_cast<std::uint32_t>(at_);
+    at_ += (size_ + 7) / 8;
+  } else if (cookie != kWithoutRuns || !Take(&size_) || size_ > kContainer) {
+    return "it has no header";
+  }
+  heads_at_ = static_cast<std::uint32_t>(at_);
+  at_ += std::uint64_t{size_} * 4;
+  if (at_ > bytes_.size()) return kCutShort;
+  if (runs_at_ == 0 || size_ >= kOffsetsFrom) at_ += std::uint64_t{size_} * 4;
+  return size_ == 0 ? AtEnd() : nullptr;
+}
+
+bool BitmapReader::TakeBytes(void* to, std::size_t count) {
+  if (at_ > bytes_.size() || count > bytes_.size() - at_) return false;
+  if (count > 0) std::memcpy(to, bytes_.data() + at_, count);
+  at_ += count;
+  return true;
+}
+
+std::uint16_t BitmapReader::Head(std::uint32_t container, std::uint32_t part) const {
+  std::uint16_t value = 0;
+  std::memcpy(&value, bytes_.data() + heads_at_ + container * 4 + part * 2, sizeof(value));
+  return value;
+}
+
+bool BitmapReader::IsRun() const {
+  return runs_at_ != 0 &&
+         (static_cast<unsigned>(bytes_[runs_at_ + next_ / 8]) >> next_ % 8 & 1) != 0;
+}
+
+bool BitmapReader::InRange(std::uint32_t low) const {
+  return (std::uint64_t{key()} << 16 | low) < n_;
+}
+
+const char* BitmapReader::Read(std::span<std::uint64_t> words, std::vector<std::uint16_t>* ids) {
+  if (!words.empty()) words = words.subspan(std::min(words.size(), std::size_t{key()} << 10));
+  const char* fault = IsRun() ? ReadRuns(words, ids) : ReadIds(words, ids);
+  return fault != nullptr ? fault : Advance();
+}
+
+const char* BitmapReader::Skip() {
+  const std::uint32_t cardinality = Head(next_, 1) + 1u;
+  std::uint16_t runs = 0;
+  if (IsRun() && !Take(&runs)) return kCutShort;
+  at_ += IsRun() ? runs * 4u : cardinality <= kMostOfArray ? cardinality * 2 : kBitsetWords * 8;
+  return Advance();
+}
+
+const char* BitmapReader::Advance() {
+  if (++next_ == size_) return AtEnd();
+  return Head(next_ - 1, 0) < key() ? nullptr : "its containers are not in order";
+}
+
+const char* BitmapReader::AtEnd() const {
+  if (at_ > bytes_.size()) return kCutShort;
+  return at_ == bytes_.size() ? nullptr : "it is longer than its containers";
+}
+
+const char* BitmapReader::ReadRuns(std::span<std::uint64_t> words,
+                                   std::vector<std::uint16_t>* ids) {
+  std::uint16_t count = 0;
+  if (!Take(&count)) return kCutShort;
+  std::uint32_t next = 0, total = 0;  // the least start of the next run
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::uint16_t run[2];  // start, length - 1
+    if (!Take(&run)) return kCutShort;
+    const std::uint32_t last = std::uint32_t{run[0]} + run[1];
+    if (last > 0xffff) return "a run leaves its container";
+    if (i > 0 && run[0] <= next) return "its runs are not in order";
+    next = last + 1;
+    total += run[1] + 1u;
+    if (!InRange(last)) return kNoVector;
+    for (std::uint32_t id = run[0]; !words.empty() && id <= last; ++id)
+      words[id / 64] |= std::uint64_t{1} << id % 64;
+    for (std::uint32_t id = run[0]; ids != nullptr && id <= last; ++id)
+      ids->push_back(static_cast<std::uint16_t>(id));
+  }
+  return total == Head(next_, 1) + 1u ? nullptr : kOtherNumber;
+}
+
+const char* BitmapReader::ReadIds(std::span<std::uint64_t> words, std::vector<std::uint16_t>* ids) {
+  const std::uint32_t cardinality = Head(next_, 1) + 1u;
+  if (cardinality <= kMostOfArray) {
+    std::vector<std::uint16_t> all(cardinality);
+    if (!TakeBytes(all.data(), all.size() * 2)) return kCutShort;
+    if (std::adjacent_find(all.begin(), all.end(), std::greater_equal<>()) != all.end())
+      return "its ids are not in order";
+    if (!InRange(all.back())) return kNoVector;
+    for (const std::uint16_t id : all) {
+      if (!words.empty()) words[id / 64] |= std::uint64_t{1} << id % 64;
+    }
+    if (ids != nullptr) ids->insert(ids->end(), all.begin(), all.end());
+    return nullptr;
+  }
+  std::vector<std::uint64_t> all(kBitsetWords);
+  if (!TakeBytes(all.data(), all.size() * 8)) return kCutShort;
+  std::uint32_t total = 0, last = 0;
+  for (std::uint32_t w = 0; w < kBitsetWords; ++w) {
+    total += CountBits(all[w]);
+    if (all[w] != 0) last = w * 64 + static_cast<std::uint32_t>(std::bit_width(all[w])) - 1;
+    for (std::uint64_t bits = ids != nullptr ? all[w] : 0; bits != 0; bits &= bits - 1)
+      ids->push_back(
+          static_cast<std::uint16_t>(w * 64 + static_cast<unsigned>(std::countr_zero(bits))));
+  }
+  if (total != cardinality) return kOtherNumber;
+  if (!InRange(last)) return kNoVector;
+  if (!words.empty()) std::copy_n(all.begin(), last / 64 + 1, words.begin());
+  return nullptr;
+}
+
 const char* BitmapFault(std::span<const std::byte> bytes, std::uint64_t n) {
-  return BitmapChecker(bytes, n).Fault();
+  return ReadWords(bytes, n, {});
 }
 
 absl::StatusOr<Roaring> ReadBitmap(std::span<const std::byte> bytes, std::uint64_t n) {
@@ -182,7 +209,7 @@ void IdSet::MakeDense() {
   words_.assign((n_ + 63) / 64, 0);
   // Its bytes are read faster than its iterator tells the ids.
   const std::vector<std::byte> bytes = PlainBytes(*bitmap_);
-  BitmapChecker(bytes, n_, words_).Fault();
+  ReadWords(bytes, n_, words_);
   bitmap_ = nullptr;
 }
 

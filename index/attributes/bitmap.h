@@ -18,6 +18,46 @@ struct FreeRoaring {
 /// A compressed set of ids.
 using Roaring = std::unique_ptr<roaring_bitmap_t, FreeRoaring>;
 
+/// Reads a bitmap in the portable format of Roaring, of which nothing is believed. Its
+/// containers have the ids of a range of 65,536 each. Functions return the fault;
+/// nullptr: none.
+class BitmapReader {
+ public:
+  static constexpr std::uint32_t kContainer = 1 << 16;
+
+  /// The ids must be below n.
+  BitmapReader(std::span<const std::byte> bytes, std::uint64_t n) : bytes_(bytes), n_(n) {}
+  /// Call it first.
+  const char* Start();
+  bool Done() const { return next_ == size_; }
+  /// The ids of the next container are this times kContainer, and above.
+  std::uint16_t key() const { return Head(next_, 0); }
+  /// Reads the next container. Sets the bits of its ids in `words`, which are those of
+  /// all n ids, and appends the ids, less their range's first, to `ids`. Either may be
+  /// empty or nullptr.
+  const char* Read(std::span<std::uint64_t> words, std::vector<std::uint16_t>* ids);
+  const char* Skip();
+
+ private:
+  bool TakeBytes(void* to, std::size_t count);
+  template <typename T>
+  bool Take(T* value) {
+    return TakeBytes(value, sizeof(T));
+  }
+  std::uint16_t Head(std::uint32_t container, std::uint32_t part) const;
+  bool IsRun() const;
+  bool InRange(std::uint32_t low) const;
+  const char* ReadRuns(std::span<std::uint64_t> words, std::vector<std::uint16_t>* ids);
+  const char* ReadIds(std::span<std::uint64_t> words, std::vector<std::uint16_t>* ids);
+  const char* Advance();
+  const char* AtEnd() const;
+
+  std::span<const std::byte> bytes_;
+  std::uint64_t n_, at_ = 0;
+  std::uint32_t size_ = 0, next_ = 0;         ///< containers
+  std::uint32_t runs_at_ = 0, heads_at_ = 0;  ///< places; no runs: 0
+};
+
 /// The fault of the bytes of a bitmap in the portable format: containers out of order,
 /// ids from n on, sizes that do not agree. nullptr: none.
 const char* BitmapFault(std::span<const std::byte> bytes, std::uint64_t n);

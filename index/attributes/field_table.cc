@@ -84,11 +84,22 @@ absl::Status FieldTable::Unexpected(std::uint64_t line, absl::string_view field,
                          "expected ", expected, ", found ", found);
 }
 
+void FieldTable::Close() {
+  for (const AttributeField& field : given_) {
+    numbers_.emplace(field.name, static_cast<std::uint32_t>(fields_.size()));
+    fields_.push_back({field.name, field.type});
+  }
+  closed_ = true;
+}
+
 absl::StatusOr<std::uint32_t> FieldTable::Number(std::uint64_t line, std::string_view name,
                                                  std::optional<AttributeType> type) {
   if (const auto found = numbers_.find(name); found != numbers_.end()) return found->second;
   if (const absl::Status named = CheckFieldName(name); !named.ok())
     return InvalidArgument(path_, ": ", unit_, " ", line, ": ", named.message());
+  if (closed_)
+    return Unexpected(line, "", absl::StrCat("one of the fields ", ShownNames(given_)),
+                      ShownText(name));
   if (fields_.size() == AttrsHeader::kMostFields) {
     return Unexpected(line, AbslView(name),
                       absl::StrCat("at most ", AttrsHeader::kMostFields, " fields"), "one more");

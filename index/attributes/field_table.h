@@ -66,6 +66,9 @@ class FieldTable {
   FieldTable(std::string path, const char* unit, std::vector<AttributeField> given)
       : path_(std::move(path)), unit_(unit), given_(std::move(given)) {}
 
+  /// From now on there are the given fields, by their places, and no others.
+  void Close();
+
   std::size_t size() const { return fields_.size(); }
   const std::string& name(std::uint32_t field) const { return fields_[field].name; }
   /// Unknown before Finish unless it was given.
@@ -96,6 +99,7 @@ class FieldTable {
 
   std::string path_;
   const char* unit_ = "";
+  bool closed_ = false;
   std::vector<AttributeField> given_;
   std::map<std::string, std::uint32_t, std::less<>> numbers_;
   std::vector<Field> fields_;
@@ -123,6 +127,9 @@ class PagesBehind {
 
 /// The text of a file without its byte order mark.
 std::string_view TextOf(const MappedFile& file);
+
+/// Reads an object into a row that has only its line. Errors: INVALID_ARGUMENT.
+absl::Status ReadJsonRow(std::string_view text, FieldTable* fields, FoundRow* row);
 
 /// May change the row.
 using SeeRow = std::function<absl::Status(FoundRow* row)>;

@@ -107,6 +107,22 @@ bool NdjsonEvents::Take(FoundValue::Kind kind, std::string text, std::int64_t wh
 
 }  // namespace
 
+absl::Status ReadJsonRow(std::string_view text, FieldTable* fields, FoundRow* row) {
+  if (text.size() > kMostLineBytes) {
+    return fields->Unexpected(row->line, "", absl::StrCat("at most ", kMostLineBytes, " bytes"),
+                              "a longer line");
+  }
+  const std::string_view object =
+      text.substr(std::min(text.find_first_not_of(" \t\r"), text.size()));
+  if (!object.starts_with('{')) {
+    return fields->Unexpected(row->line, "", "an object",
+                              object.empty() ? "a blank line" : ShownText(object));
+  }
+  NdjsonEvents events(fields, row);
+  return nlohmann::json::sax_parse(text.begin(), text.end(), &events) ? absl::OkStatus()
+                                                                      : events.error();
+}
+
 absl::Status ReadNdjsonRows(const MappedFile& file, FieldTable* fields, const SeeRow& see) {
   std::string_view rest = TextOf(file);
   PagesBehind pages(file);
@@ -116,18 +132,7 @@ absl::Status ReadNdjsonRows(const MappedFile& file, FieldTable* fields, const Se
     rest.remove_prefix(std::min(rest.size(), text.size() + 1));
     if (text.ends_with('\r')) text.remove_suffix(1);
     row = {.line = row.line + 1, .label = {}, .values = {}};
-    if (text.size() > kMostLineBytes) {
-      return fields->Unexpected(row.line, "", absl::StrCat("at most ", kMostLineBytes, " bytes"),
-                                "a longer line");
-    }
-    const std::string_view object =
-        text.substr(std::min(text.find_first_not_of(" \t\r"), text.size()));
-    if (!object.starts_with('{')) {
-      return fields->Unexpected(row.line, "", "an object",
-                                object.empty() ? "a blank line" : ShownText(object));
-    }
-    NdjsonEvents events(fields, &row);
-    if (!nlohmann::json::sax_parse(text.begin(), text.end(), &events)) return events.error();
+    HMANN_RETURN_IF_ERROR(ReadJsonRow(text, fields, &row));
     HMANN_RETURN_IF_ERROR(see(&row));
     pages.Pass(file.bytes().size() - rest.size());
   }

@@ -45,6 +45,14 @@ std::string ShownBare(std::string_view text) {
   return shown.substr(1);
 }
 
+std::string ShownNames(std::span<const AttributeField> fields) {
+  constexpr std::size_t kMost = 20;
+  std::string names;
+  for (const AttributeField& field : fields.first(std::min(fields.size(), kMost)))
+    absl::StrAppend(&names, names.empty() ? "" : ", ", field.name);
+  return names + (fields.size() > kMost ? ", ..." : "");
+}
+
 absl::Status CheckFieldName(std::string_view name) {
   if (!name.empty() && name.size() <= kMostNameBytes && Utf8Prefix(name) == name.size())
     return absl::OkStatus();

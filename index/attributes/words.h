@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "hmann/attributes.h"
 
 namespace hmann {
 
@@ -23,6 +25,9 @@ std::size_t Utf8Prefix(std::string_view text);
 std::string ShownText(std::string_view text);
 /// The same without quotes, for numbers and names.
 std::string ShownBare(std::string_view text);
+
+/// The names of the first 20 fields.
+std::string ShownNames(std::span<const AttributeField> fields);
 
 /// Errors: INVALID_ARGUMENT unless `name` can name a field; without the file.
 absl::Status CheckFieldName(std::string_view name);

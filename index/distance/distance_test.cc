@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "index/base/random.h"
+#include "index/distance/half.h"
 #include "index/distance/reference.h"
 #include "index/distance/simd_level.h"
 #include "index/distance/testing/conformance.h"
@@ -237,6 +239,36 @@ TEST(EncodeRow, RefusesNormsWhoseDistancesOverflow) {
   }
   EXPECT_TRUE(EncodeF32(Metric::kCosine, {3e38f, 3e38f}).ok())
       << "normalized, so it cannot overflow";
+}
+
+/// An index that is built again from its rows has the same bytes.
+TEST(EncodeRow, KeepsWhatItHasNormalized) {
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
+    for (const std::uint32_t dim : {1u, 2u, 3u, 100u, 768u, 4096u}) {
+      const Kernels kernels = MustChoose(dtype, Metric::kCosine, dim);
+      std::vector<float> vector(dim);
+      std::vector<Half> halves(dim);
+      std::vector<std::byte> row(kernels.row_bytes), again(kernels.row_bytes);
+      for (std::uint64_t i = 0; i < 300'000 / dim + 300; ++i) {
+        // From components of about one size to few large ones.
+        for (std::uint32_t d = 0; d < dim; ++d) {
+          vector[d] = static_cast<float>(std::pow(2 * RandomUnit(i, d) - 1, 1 << i % 6));
+          halves[d] = Half::Nearest(vector[d]);
+        }
+        vector[i % dim] = 0.9f;
+        halves[i % dim] = Half::Nearest(0.9f);
+        const void* given = halves.data();
+        if (dtype == DType::kF32) given = vector.data();
+        ASSERT_TRUE(EncodeRow(kernels, dtype, given, row.data()).ok());
+        ASSERT_TRUE(EncodeRow(kernels, dtype, row.data(), again.data()).ok());
+        ASSERT_TRUE(row == again) << Name(dtype) << " " << dim << ", vector " << i;
+      }
+    }
+  }
+  // Whatever rounding does not explain is normalized.
+  const Kernels f32 = MustChoose(DType::kF32, Metric::kCosine, 1);
+  for (const float near : {1 + 0x1p-23f, 1 - 0x1p-23f})
+    EXPECT_EQ(MustEncode<float>(f32, {near}), MustEncode<float>(f32, {1}));
 }
 
 TEST(EncodeRow, ZeroVectorIsAnErrorUnderCosineOnly) {

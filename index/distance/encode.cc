@@ -19,6 +19,13 @@ constexpr double kMaxSquaredNorm = std::numeric_limits<float>::max() / 4.0;
 /// not denormal lose at most 1 / 2048.
 constexpr double kMostLost = 1.0 / 256;
 
+/// How far from 1 the squared norm of a stored row can be, which was divided by its norm.
+/// Rounding changes a component, and so the norm, by at most 2^-24 of it (f16: 2^-11),
+/// and the square by twice as much. The last half percent is for sums of such changes and
+/// for denormals.
+template <class Component>
+constexpr double kMostOfUnit = 2.01 * (std::is_same_v<Component, Half> ? 0x1p-11 : 0x1p-24);
+
 template <class Component>
 Component At(const void* vector, std::uint32_t i) {
   Component component;
@@ -50,7 +57,7 @@ absl::Status EncodeFloats(const Kernels& kernels, const void* vector, std::byte*
   const bool cosine = kernels.metric == Metric::kCosine;
   HMANN_ASSIGN_OR_RETURN(const double squared_norm, SquaredNorm<From>(kernels, vector));
   if constexpr (std::is_same_v<From, To>) {
-    if (!cosine) {
+    if (!cosine || std::abs(squared_norm - 1) <= kMostOfUnit<To>) {
       std::memcpy(row, vector, kernels.dim * sizeof(To));
       return absl::OkStatus();
     }

@@ -30,12 +30,24 @@ std::uint64_t EntryOf(const PlacedIndex& index, std::uint64_t label) {
   return entry < n && *found == label ? entry : n;
 }
 
+absl::Status BadEntry(std::uint64_t entry) {
+  return DataLoss("section label_order, entry ", entry,
+                  ": does not lead to a node of its label: see hmann verify");
+}
+
 }  // namespace
+
+absl::StatusOr<NodeId> FindId(const PlacedIndex& index, std::uint64_t label) {
+  const std::uint64_t entry = EntryOf(index, label), n = index.layers.n();
+  if (entry == n) return kNoNode;
+  const NodeId id = index.label_order[entry];
+  if (id >= n) return BadEntry(entry);
+  return id;
+}
 
 absl::Status GetVectors(const PlacedIndex& index, Executor& executor,
                         std::span<const std::uint64_t> labels, std::byte* vectors,
                         Counters* counters, const SearchLimits& limits) {
-  const NodeId n = index.layers.n();
   std::vector<NodeId> slow;
   const std::size_t bytes = index.kernels.dim * SizeOf(index.kernels.dtype);
   std::size_t wrong = labels.size();  // first label without a node of that label
@@ -48,9 +60,8 @@ absl::Status GetVectors(const PlacedIndex& index, Executor& executor,
   };
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const std::uint64_t entry = EntryOf(index, labels[i]);
-    const NodeId id = entry < n ? index.label_order[entry] : kNoNode;
-    if (id >= n) {
+    const NodeId id = FindId(index, labels[i]).value_or(kNoNode);
+    if (id == kNoNode) {
       wrong = std::min(wrong, i);
     } else if (id < index.n1()) {
       take(i, index.FastLabel(id), index.FastRow(id));
@@ -65,10 +76,7 @@ absl::Status GetVectors(const PlacedIndex& index, Executor& executor,
   HMANN_RETURN_IF_ERROR(executor.Read({slow, RecordPart::kRecord, take_slow, counters, limits}));
   if (wrong == labels.size()) return absl::OkStatus();
   const std::uint64_t entry = EntryOf(index, labels[wrong]);
-  if (entry < n) {
-    return DataLoss("section label_order, entry ", entry,
-                    ": does not lead to a node of its label: see hmann verify");
-  }
+  if (entry < index.layers.n()) return BadEntry(entry);
   return NotFound("label ", labels[wrong], ": no vector of the index has it");
 }
 

@@ -52,6 +52,8 @@ struct AttributeFieldInfo {
   std::uint64_t values = 0;  ///< distinct tags; otherwise 0
 };
 
+class AttrsFile;
+
 /// The attributes of the vectors of one index, from the file next to it. Evaluates
 /// filters. Immutable and thread-safe. index/attributes/ATTRS.md describes the file.
 class Attributes {
@@ -77,6 +79,7 @@ class Attributes {
   virtual absl::StatusOr<Matches> Matching(const Filter& filter) const = 0;
   /// Checks every checksum, bitmap and order. Errors: DATA_LOSS naming field and place.
   virtual absl::Status Verify() const = 0;
+  virtual const AttrsFile& file() const = 0;  ///< for other parts of the library
 };
 
 }  // namespace hmann

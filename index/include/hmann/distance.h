@@ -94,9 +94,9 @@ absl::StatusOr<std::string_view> ChosenSimd();
 /// Writes the stored form of `vector` (dim unaligned components of type `from`) to `row`
 /// (kernels.row_bytes). `from` must satisfy Encodes.
 ///
-/// - Components are copied. f32 and f16 vectors under cosine are normalized.
-/// - For f16, each component is rounded once, at the end, to the nearest half (ties to
-///   even).
+/// - Components are copied. Under cosine, f32 and f16 vectors are normalized, unless the
+///   norm is 1 but for rounding, so that the stored form of a stored row is that row.
+/// - For f16, each component is rounded once, at the end, to nearest, ties to even.
 /// - u8/i8 under cosine get 1/|v| appended.
 ///
 /// Errors, after which `row` is unspecified: INVALID_ARGUMENT naming the component for

@@ -67,6 +67,9 @@ struct ResolvedSearch {
   std::uint32_t in_flight = 1;
 };
 
+/// Index::Find: no vector has the label.
+inline constexpr std::uint32_t kNoId = 0xffffffff;
+
 class Executor;
 class IndexImpl;
 
@@ -114,6 +117,18 @@ class Index {
   /// are read from L0, once from end to end. Errors: DATA_LOSS.
   absl::Status ForLabels(const std::function<void(std::span<const std::uint32_t>,
                                                   std::span<const std::uint64_t>)>& visit) const;
+  /// Calls visit(ids, labels, rows) with all vectors, in batches and in the order of ids:
+  /// as Searcher::Get returns them, dim components each, one after another. Reads L0 once
+  /// from end to end. Errors: those of `visit`, which end the work.
+  absl::Status ForRows(const std::function<absl::Status(std::span<const std::uint32_t>,
+                                                        std::span<const std::uint64_t>,
+                                                        std::span<const std::byte>)>& visit) const;
+  /// Sets ids[i] to the internal id of the vector with labels[i]: the lowest, if several
+  /// share it, and kNoId if there is none. `ids` is as long as `labels`. A row number
+  /// takes one read of the file, a label of the user at most two. Errors: DATA_LOSS if
+  /// the order of labels leads to no vector; whether it leads to the right one is checked
+  /// by Scrub, Verify and Searcher::Get.
+  absl::Status Find(std::span<const std::uint64_t> labels, std::span<std::uint32_t> ids) const;
   /// Returns the vectors whose label satisfies `accepts(label)`, for
   /// SearchParams::matches. Call it once for all queries that share the predicate.
   /// Errors: those of ForLabels.
