@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/hmann)
-set(library_rooms index/tune index index/attributes index/search index/construct index/construct/jobs index/construct/import index/construct/graph index/format index/tiers index/codes index/graph datasets index/distance index/params index/base)
+set(library_rooms index/collection index/tune index index/attributes index/search index/construct index/construct/jobs index/construct/import index/construct/graph index/format index/tiers index/codes index/graph datasets index/distance index/params index/base)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/index/include/hmann DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 
@@ -13,7 +13,7 @@ foreach(room IN LISTS library_rooms)
   install(TARGETS ${target} EXPORT hmann ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   string(APPEND libraries " -l${target}")
 endforeach()
-set_target_properties(hmann_index_tune PROPERTIES EXPORT_NAME hmann)
+set_target_properties(hmann_index_collection PROPERTIES EXPORT_NAME hmann)
 install(EXPORT hmann NAMESPACE hmann:: FILE hmann-targets.cmake DESTINATION ${package} COMPONENT library)
 
 # find_package(hmann COMPONENTS client): hmann::client, which needs gRPC.
@@ -37,6 +37,7 @@ endmacro()
 find_dependency(absl)
 find_dependency(nlohmann_json)
 find_dependency(roaring)
+find_dependency(SQLite3)
 find_dependency(Threads)
 find_dependency(OpenMP COMPONENTS CXX)
 include(${CMAKE_CURRENT_LIST_DIR}/hmann-targets.cmake)
@@ -56,7 +57,7 @@ Name: hmann
 Description: Nearest-neighbor search in two-tier memory (HM-ANN)
 Version: @PROJECT_VERSION@
 Requires: absl_status absl_statusor
-Requires.private: absl_strings absl_str_format absl_time libxxhash numa liburing hdf5
+Requires.private: absl_strings absl_str_format absl_time libxxhash numa liburing hdf5 sqlite3
 Cflags: -I${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
 Libs: -L${prefix}/@CMAKE_INSTALL_LIBDIR@@libraries@
 Libs.private: -lroaring -fopenmp -pthread

@@ -12,7 +12,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_COMPONENTS_ALL program library)
 set(scripts ${CMAKE_BINARY_DIR}/packages/scripts)
-set(packaged hmann_index_tune)
+set(packaged hmann_index_collection)
 
 # hmann_copyright(component package): what Debian wants of every package.
 function(hmann_copyright component package)
@@ -56,7 +56,7 @@ set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "hmann as a C++ library
  Headers, static libraries, the wire (.proto), find_package and pkg-config.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhmann-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libabsl-dev, nlohmann-json3-dev, libxxhash-dev, libnuma-dev, liburing-dev, libhdf5-dev")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libabsl-dev, nlohmann-json3-dev, libxxhash-dev, libnuma-dev, liburing-dev, libhdf5-dev, libroaring-dev, libsqlite3-dev")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "libgrpc++-dev, libprotobuf-dev, protobuf-compiler-grpc")
 
 if(TARGET hmann_python)

@@ -12,6 +12,7 @@
 #include "hmann/tier.h"
 #include "index/base/units.h"
 #include "index/testing/tier_sample.h"
+#include "index/tiers/testing/decorators.h"
 
 namespace hmann {
 namespace {
@@ -238,7 +239,7 @@ TEST(OpenTiers, AFileThatIsShortenedMeanwhileIsAnErrorAndNoSignal) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("made shorter meanwhile"));
   }
-  RegisterTiers(nullptr);
+  RegisterTiers(MakeDecorated);  // as before
 }
 
 }  // namespace

@@ -359,7 +359,8 @@ const std::vector<Ban>& Bans() {
       {std::regex(R"(\b(mkstemp|tmpnam|tempnam)\b)"), "AtomicFile",
        std::regex("_test\\.cc$|^tests/")},
       {std::regex(R"(\brename *\()"), "AtomicFile; FileToWrite says which file it replaces",
-       std::regex("^(index/base/file|datasets/toolbox/fetch|eval/(results|adapters/build_cache))"
+       std::regex("^(index/base/file|index/collection/create|datasets/toolbox/fetch|eval/"
+                  "(results|adapters/build_cache))"
                   "\\.cc$|^tests/|_test\\.cc$")},
       {std::regex(R"(\.dump *\()"), "JsonText, since names are not always UTF-8",
        std::regex("^index/base/json_reader\\.h$|^tests/|_(test|bench)\\.cc$")},

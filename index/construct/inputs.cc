@@ -100,7 +100,6 @@ BuildShape BuildInputs::Shape(NodeId n1) const {
 }
 
 NodeId BuildInputs::n1() const {
-  constexpr double kDefaultPromote = 0.16;  // the paper's rate for BIGANN with 96 GB
   if (index_ != nullptr && !options_->promote.has_value()) return index_->layers().n1();
   return static_cast<NodeId>(static_cast<double>(n_) * options_->promote.value_or(kDefaultPromote));
 }

@@ -17,6 +17,7 @@
 namespace hmann {
 
 constexpr float kDefaultAlpha = 1.2f;
+constexpr double kDefaultPromote = 0.16;  ///< the paper's rate for BIGANN with 96 GB
 
 /// How L0 and L1 are built. Insertion: Algorithm 1, node by node; each node is searched
 /// for in the graph of the nodes inserted before it. Partition: overlapping leaves of

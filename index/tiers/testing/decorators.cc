@@ -158,14 +158,14 @@ absl::StatusOr<std::unique_ptr<Tier>> Decorate(std::string_view decorator,
   return std::make_unique<DecoratedTier>(std::move(traits), *std::move(made), std::move(inner));
 }
 
-namespace {
-
 absl::StatusOr<std::unique_ptr<Tier>> MakeDecorated(std::string_view spec) {
   const auto decorated = SplitDecorator(spec);
   if (!decorated.has_value()) return nullptr;
   HMANN_ASSIGN_OR_RETURN(std::unique_ptr<Tier> inner, MakeTier(decorated->second));
   return Decorate(decorated->first, std::move(inner));
 }
+
+namespace {
 
 [[maybe_unused]] const bool known = (RegisterTiers(MakeDecorated), true);
 

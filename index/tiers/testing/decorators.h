@@ -39,4 +39,8 @@ std::optional<std::pair<std::string_view, std::string_view>> SplitDecorator(std:
 absl::StatusOr<std::unique_ptr<Tier>> Decorate(std::string_view decorator,
                                                std::unique_ptr<Tier> inner);
 
+/// A tier for RegisterTiers: nullptr unless `spec` names a decorator. It is registered in
+/// programs that link this.
+absl::StatusOr<std::unique_ptr<Tier>> MakeDecorated(std::string_view spec);
+
 }  // namespace hmann

@@ -1,0 +1,193 @@
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "index/base/cpu.h"
+#include "index/base/errors.h"
+#include "index/base/status_macros.h"
+#include "index/collection/collection_impl.h"
+#include "index/format/verify.h"
+
+namespace hmann {
+
+bool Collection::Is(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(Manifest::PathIn(path), error);
+}
+
+absl::StatusOr<std::shared_ptr<Collection>> Collection::Open(const std::string& folder,
+                                                             const OpenCollection& options,
+                                                             Progress* progress) {
+  return CollectionImpl::Open(folder, options, progress);
+}
+
+absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::string& folder,
+                                                                     const OpenCollection& options,
+                                                                     Progress* progress) {
+  std::shared_ptr<CollectionImpl> opened(new CollectionImpl(folder, options));
+  if (!options.read_only) HMANN_RETURN_IF_ERROR(opened->Lock());
+  absl::Status status = opened->Load(progress);
+  // A process that writes may have swapped a merged index in between: look again.
+  for (int tries = 0; !status.ok() && options.read_only && tries < 5; ++tries) {
+    const absl::StatusOr<Manifest> now = Manifest::Read(folder);
+    if (!now.ok() || now->covered == opened->manifest_.covered) break;
+    status = opened->Load(progress);
+  }
+  HMANN_RETURN_IF_ERROR(status);
+  if (!options.read_only) {
+    opened->RemoveOrphans();
+    opened->StartThreads();
+  }
+  return opened;
+}
+
+CollectionImpl::~CollectionImpl() { StopThreads(); }
+
+absl::Status CollectionImpl::Lock() {
+  const std::string path = folder_ + "/LOCK";
+  HMANN_RETURN_IF_ERROR(Manifest::Read(folder_).status());
+  HMANN_ASSIGN_OR_RETURN(lock_, FileDescriptor::Open(path, O_RDWR | O_CREAT, 0666));
+  if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+  if (errno != EWOULDBLOCK) return ErrnoError(errno, "lock", path);
+  return FailedPrecondition(folder_, ": another process writes to it: stop that one first");
+}
+
+absl::Status CollectionImpl::Load(Progress* progress) {
+  HMANN_ASSIGN_OR_RETURN(manifest_, Manifest::Read(folder_));
+  shape_ = std::make_shared<CollectionShape>();
+  shape_->folder = folder_;
+  HMANN_ASSIGN_OR_RETURN(shape_->kernels,
+                         ChooseKernels(manifest_.dtype, manifest_.build.metric, manifest_.dim));
+  shape_->vector_bytes = manifest_.dim * SizeOf(manifest_.dtype);
+  shape_->stride = RoundUp(shape_->kernels.row_bytes, 64);
+  auto moment = std::make_shared<Moment>();
+  moment->shape = shape_;
+  moment->sequence = manifest_.covered;
+  HMANN_RETURN_IF_ERROR(OpenSealed(moment.get(), progress));
+  HMANN_ASSIGN_OR_RETURN(journal_, Journal::Open(folder_, manifest_.id, options_.read_only));
+  HMANN_ASSIGN_OR_RETURN(std::vector<AttributeField> fields, journal_->Fields());
+  moment->fields = std::make_shared<const std::vector<AttributeField>>(std::move(fields));
+  rows_.clear();
+  delta_limit_ = options_.delta_bytes > 0 ? options_.delta_bytes : UsableMemoryBytes() / 4;
+  resumable_ = InterruptedMerge();
+  merge_end_ = 0;
+  HMANN_RETURN_IF_ERROR(Replay(moment.get()));
+  if (resumable_ > moment->sequence) resumable_ = 0;
+  moment->Settle();
+  Publish(std::move(moment));
+  return absl::OkStatus();
+}
+
+absl::Status CollectionImpl::OpenSealed(Moment* moment, Progress* progress) {
+  if (manifest_.rows == 0) return absl::OkStatus();
+  const std::string path = manifest_.Sealed(folder_);
+  absl::StatusOr<std::shared_ptr<const Index>> index = Index::Open(path, options_.index, progress);
+  if (!index.ok()) {
+    const bool is_missing = absl::IsNotFound(index.status());
+    return absl::Status(is_missing ? absl::StatusCode::kDataLoss : index.status().code(),
+                        absl::StrCat(index.status().message(),
+                                     is_missing ? ": MANIFEST names it: restore a backup" : ""));
+  }
+  const IndexInfo& info = (*index)->info();
+  if (info.content_hash != manifest_.content_hash || info.n != manifest_.rows) {
+    return DataLoss(path, ": is not the index that MANIFEST names (", info.n, " vectors, expected ",
+                    manifest_.rows, "): restore a backup");
+  }
+  auto segment = std::make_shared<Segment>(*std::move(index), path);
+  if (!options_.read_only) HMANN_RETURN_IF_ERROR(segment->RememberLabels());
+  moment->sealed.segment = std::move(segment);
+  return absl::OkStatus();
+}
+
+absl::Status CollectionImpl::Replay(Moment* moment) {
+  return journal_->ForEach(manifest_.covered, shape_->vector_bytes,
+                           [&](std::uint64_t seq, JournalEntry& entry) {
+                             PendingWrite write;
+                             HMANN_RETURN_IF_ERROR(ReadEntry(entry, *moment, &write));
+                             HMANN_RETURN_IF_ERROR(Apply(write, moment));
+                             moment->sequence = seq;
+                             KeepChangedRows();
+                             if (seq == resumable_) merge_end_ = moment->tail.end();
+                             return absl::OkStatus();
+                           });
+}
+
+void CollectionImpl::RemoveOrphans() const {
+  const std::string sealed = std::filesystem::path(manifest_.Sealed(folder_)).filename();
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename();
+    const bool is_ours = name.starts_with("sealed-") || name.starts_with("delta-");
+    const bool is_current = manifest_.rows > 0 && (name == sealed || name == sealed + ".tuned" ||
+                                                   name == sealed + ".attrs");
+    if ((is_ours && !is_current) || name.find(".tmp.") != name.npos)
+      std::filesystem::remove(entry.path(), error);
+  }
+}
+
+void CollectionImpl::StartThreads() {
+  grapher_ = std::thread([this] { MakeGraphs(); });
+  merger_ = std::thread([this] { MergeWhenDue(); });
+}
+
+void CollectionImpl::StopThreads() {
+  {
+    const std::scoped_lock lock(wake_mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (grapher_.joinable()) grapher_.join();
+  if (merger_.joinable()) merger_.join();
+}
+
+CollectionInfo CollectionImpl::info() const {
+  const std::shared_ptr<const Moment> now = Now();
+  CollectionInfo info;
+  info.dtype = shape_->kernels.dtype;
+  info.metric = shape_->kernels.metric;
+  info.dim = shape_->kernels.dim;
+  info.sequence = now->sequence;
+  info.live = now->live();
+  if (now->sealed.segment != nullptr) {
+    info.sealed_rows = now->sealed.segment->n();
+    info.sealed_dead = info.sealed_rows - now->sealed.rows();
+    info.sealed_file = now->sealed.segment->path();
+  }
+  info.delta_rows = now->delta_rows();
+  for (const Moment::Part& graph : now->graphs) info.graphs.push_back(graph.rows());
+  info.tail_rows = now->tail.live();
+  info.delta_bytes = now->delta_bytes();
+  info.journal_bytes = journal_->bytes();
+  info.merges = merges_;
+  {
+    const std::scoped_lock lock(writing_);
+    info.id = manifest_.id;
+    info.covered = manifest_.covered;
+  }
+  const std::scoped_lock lock(error_mutex_);
+  info.last_error = last_error_;
+  return info;
+}
+
+absl::Status CollectionImpl::Verify(Progress& progress) const {
+  const std::shared_ptr<const Moment> now = Now();
+  if (now->sealed.segment != nullptr) {
+    HMANN_RETURN_IF_ERROR(VerifyIndex(now->sealed.segment->path(), progress));
+    const auto& attributes = now->sealed.segment->index()->attributes();
+    if (attributes.ok()) HMANN_RETURN_IF_ERROR((*attributes)->Verify());
+    if (!attributes.ok() && !absl::IsNotFound(attributes.status())) return attributes.status();
+  }
+  HMANN_RETURN_IF_ERROR(journal_->CheckPages());
+  std::uint64_t covered = 0;
+  {
+    const std::scoped_lock lock(writing_);
+    covered = manifest_.covered;
+  }
+  return journal_->ForEach(covered, shape_->vector_bytes,
+                           [](std::uint64_t, JournalEntry&) { return absl::OkStatus(); });
+}
+
+}  // namespace hmann

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "hmann/collection.h"
+#include "index/base/file.h"
+#include "index/collection/journal.h"
+#include "index/collection/manifest.h"
+#include "index/collection/merge_files.h"
+#include "index/collection/moment.h"
+#include "index/collection/pending_write.h"
+
+namespace hmann {
+
+/// A collection that is open. Writers queue; the first of them writes for all that wait
+/// (one transaction), under `writing_`. Two threads work in the background, also under
+/// `writing_` where they change what is served: one makes graphs of the tail (delta.cc),
+/// one merges (merge.cc). Readers take `now_` and hold no lock.
+class CollectionImpl final : public Collection {
+ public:
+  static absl::StatusOr<std::shared_ptr<CollectionImpl>> Open(const std::string& folder,
+                                                              const OpenCollection& options,
+                                                              Progress* progress);
+  ~CollectionImpl() override;
+
+  absl::StatusOr<Written> Write(const WriteBatch& batch) override;
+  absl::StatusOr<Written> Delete(const Filter& filter) override;
+  absl::StatusOr<Written> DeleteAll() override;
+  std::shared_ptr<const Moment> Now() const override { return now_.load(); }
+  CollectionInfo info() const override;
+  absl::Status Compact(Progress& progress, const std::atomic<bool>* cancelled) override;
+  absl::StatusOr<std::uint64_t> Backup(const std::string& folder) override;
+  absl::Status Verify(Progress& progress) const override;
+
+ private:
+  CollectionImpl(const std::string& folder, const OpenCollection& options)
+      : folder_(folder), options_(options) {}
+
+  // collection.cc
+  absl::Status Lock();
+  absl::Status Load(Progress* progress);
+  absl::Status OpenSealed(Moment* moment, Progress* progress);
+  absl::Status Replay(Moment* moment);
+  void RemoveOrphans() const;
+  void StartThreads();
+  void StopThreads();
+
+  // write.cc
+  absl::StatusOr<Written> Run(PendingWrite& write);
+  void WriteGroup(std::span<PendingWrite* const> group);
+  absl::Status Commit(std::span<PendingWrite* const> group, Moment* next);
+  absl::Status Resolve(Moment& next, PendingWrite* write);
+  absl::Status ResolveFilter(const Moment& next, PendingWrite* write);
+  absl::Status ResolveUpdate(const Moment& next, PendingWrite* write, std::size_t i);
+  absl::Status CheckRoom(const Moment& next, const PendingWrite& write) const;
+  absl::Status Apply(const PendingWrite& write, Moment* next);
+  void Publish(std::shared_ptr<const Moment> next);
+
+  /// Where the vector of a label is.
+  struct Place {
+    enum class In : std::uint8_t { kNowhere, kDelta, kSealed } in = In::kNowhere;
+    std::uint64_t row = 0;  ///< of the delta, or the internal id
+  };
+  absl::StatusOr<Place> Locate(const Moment& moment, std::uint64_t label, std::uint32_t sealed_id);
+  absl::Status Kill(Moment* moment, std::uint64_t label, const Place& place);
+  void KeepChangedRows();
+  /// Reads a write of the journal. Errors: DATA_LOSS.
+  absl::Status ReadEntry(JournalEntry& entry, const Moment& moment, PendingWrite* write) const;
+
+  // delta.cc
+  void MakeGraphs();
+  bool WantsGraph(const Moment& moment) const;
+  absl::Status MakeGraph();
+  absl::StatusOr<std::shared_ptr<const Segment>> BuildGraph(const Moment& moment,
+                                                            std::uint64_t first, std::uint64_t end,
+                                                            std::span<const Moment::Part> absorbed);
+  /// Kills in `part` the labels that writes after `*after` have changed, and sets it to
+  /// the last of these.
+  absl::Status KillChanged(std::uint64_t* after, Moment::Part* part) const;
+  /// Remembers an error of the background, and waits before the next attempt.
+  void Note(const absl::Status& status);
+
+  // merge.cc
+  void MergeWhenDue();
+  bool WantsMerge(const Moment& moment) const;
+  absl::Status Merge(Progress& progress, const std::atomic<bool>& cancelled);
+  /// The last write that the files of an interrupted merge have; 0: there are none.
+  std::uint64_t InterruptedMerge() const;
+  absl::StatusOr<MergeJob> StartMerge(Progress& progress, const std::atomic<bool>& cancelled);
+  absl::Status BuildMerged(const MergeJob& job, Progress& progress,
+                           const std::atomic<bool>& cancelled) const;
+  absl::Status SwapMerged(const MergeJob& job, Progress& progress);
+  std::uint64_t MergeMemory() const;
+
+  const std::string folder_;
+  const OpenCollection options_;
+  FileDescriptor lock_;
+  std::shared_ptr<CollectionShape> shape_;
+  std::unique_ptr<Journal> journal_;
+  std::atomic<std::shared_ptr<const Moment>> now_;
+
+  std::mutex queue_mutex_;  ///< guards the next two
+  std::vector<PendingWrite*> queue_;
+  bool is_writing_ = false;
+  std::condition_variable written_;
+
+  mutable std::mutex writing_;  ///< guards all that follows, and changes of now_
+  Manifest manifest_;
+  /// Rows of the delta by label, as of now_; rows that a merge has covered may be left.
+  absl::flat_hash_map<std::uint64_t, std::uint64_t> rows_;
+  /// Changes to `rows_` by writes that are not on disk yet; absent: erased.
+  absl::flat_hash_map<std::uint64_t, std::optional<std::uint64_t>> changed_rows_;
+  /// Graphs are not made of rows on both sides of this row, where a merge was begun.
+  std::uint64_t merge_end_ = 0;
+  /// Writes up to this one are in the base file of a merge that was interrupted, which
+  /// has the delta's rows below merge_end_.
+  std::atomic<std::uint64_t> resumable_ = 0;
+
+  std::uint64_t delta_limit_ = 0;  ///< bytes
+
+  std::mutex prune_mutex_;  ///< held while the journal loses writes, or is copied
+  std::mutex graph_mutex_;  ///< held while a graph is made
+  std::mutex merge_mutex_;  ///< held while a merge runs
+  std::mutex wake_mutex_;
+  std::condition_variable wake_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<std::uint64_t> merges_ = 0;
+  std::atomic<double> merge_seconds_ = 0;  ///< of the last merge
+  mutable std::mutex error_mutex_;
+  std::string last_error_;
+  std::thread grapher_, merger_;
+};
+
+}  // namespace hmann

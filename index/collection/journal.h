@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "hmann/attributes.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace hmann {
+
+/// The changes of one write, as the journal has them. Each label once.
+struct JournalEntry {
+  std::vector<std::uint64_t> labels;
+  std::vector<std::uint8_t> puts;  ///< [i]: label i is put; otherwise it is deleted
+  std::vector<std::byte> vectors;  ///< of the puts in turn, dim components each
+  /// Attributes of the puts in turn: a JSON object, or empty. None if no put has any.
+  std::vector<std::string> attributes;
+
+  std::size_t bytes() const;
+};
+
+/// The writes since the last merge, in SQLite: journal.sqlite in the folder. A row of
+/// table `writes` is one write: seq, labels (u64 each), puts (a byte each), vectors,
+/// attributes (lines of JSON), and the XXH3 of all of it. SQLite keeps a write whole, and
+/// what Append has returned from on disk (WAL, synchronous=FULL).
+///
+/// Thread-safe, but a thread that reads makes others wait: who reads much opens a journal
+/// of its own.
+class Journal {
+ public:
+  static std::string PathIn(const std::string& folder) { return folder + "/journal.sqlite"; }
+
+  /// Makes the file. `fields`: of attributes. Errors: ALREADY_EXISTS, those of files.
+  static absl::Status Create(const std::string& folder, const std::string& id,
+                             const std::vector<AttributeField>& fields);
+  /// `id`: of the collection. Errors: NOT_FOUND, FAILED_PRECONDITION (of another
+  /// collection), UNIMPLEMENTED (newer), DATA_LOSS (no database, or damaged).
+  static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& folder,
+                                                       const std::string& id, bool read_only);
+  ~Journal();
+
+  /// Appends writes with the numbers first, first + 1, ... and fields that are new, all
+  /// or none, and returns when they are on disk. Errors: RESOURCE_EXHAUSTED (disk),
+  /// INTERNAL.
+  absl::Status Append(std::uint64_t first, std::span<const JournalEntry* const> entries,
+                      std::span<const AttributeField> fields);
+  absl::StatusOr<std::vector<AttributeField>> Fields() const;
+
+  /// Calls visit(seq, entry) for the writes after `after`, in order. They must be
+  /// numbered without a gap. `vector_bytes`: of a put. Errors: DATA_LOSS naming the
+  /// write, up to which everything was visited; those of `visit`.
+  using Visit = std::function<absl::Status(std::uint64_t seq, JournalEntry& entry)>;
+  absl::Status ForEach(std::uint64_t after, std::size_t vector_bytes, const Visit& visit) const;
+  /// Appends the labels that writes after `*after` changed, and sets `*after` to the last
+  /// write. Errors: as ForEach.
+  absl::Status ReadLabels(std::uint64_t* after, std::vector<std::uint64_t>* labels) const;
+  /// The number of the last write; 0: there is none.
+  absl::StatusOr<std::uint64_t> Last() const;
+
+  /// Removes the writes up to `covered`, with zeros in their place, a few at a time.
+  absl::Status Prune(std::uint64_t covered);
+  /// Writes a copy as of now to a new file. Errors: those of files.
+  absl::Status CopyTo(const std::string& path) const;
+  /// Checks the pages of the database. Errors: DATA_LOSS.
+  absl::Status CheckPages() const;
+  std::uint64_t bytes() const;  ///< of its files
+
+ private:
+  class Statement;
+  struct CloseStatement {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+
+  Journal() = default;
+  absl::Status Execute(const char* sql) const;
+  absl::Status Error(const char* what) const;
+  absl::Status CheckMeta(const std::string& id) const;
+  absl::Status InsertAll(std::uint64_t first, std::span<const JournalEntry* const> entries,
+                         std::span<const AttributeField> fields) const;
+
+  std::string path_;
+  sqlite3* db_ = nullptr;
+  mutable std::mutex mutex_;
+};
+
+}  // namespace hmann

@@ -1,0 +1,168 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "hmann/build.h"
+#include "index/base/clock.h"
+#include "index/base/cpu.h"
+#include "index/base/status_macros.h"
+#include "index/collection/collection_impl.h"
+
+namespace hmann {
+namespace {
+
+/// Below this many changed rows a merge gains nothing that a search would notice: a
+/// guess.
+constexpr std::uint64_t kLeastChanged = 10'000;
+
+}  // namespace
+
+bool CollectionImpl::WantsMerge(const Moment& moment) const {
+  if (!options_.merges) return false;
+  const std::uint64_t sealed = moment.sealed.segment == nullptr ? 0 : moment.sealed.segment->n();
+  const std::uint64_t dead = sealed - moment.sealed.rows(), delta = moment.delta_rows();
+  return resumable_ > 0 || (delta >= kLeastChanged && delta * 10 >= sealed) ||
+         (dead >= kLeastChanged && dead * 10 >= sealed * 3);
+}
+
+void CollectionImpl::MergeWhenDue() {
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
+  Progress quiet(Progress::Show::kNever);
+  while (true) {
+    {
+      std::unique_lock lock(wake_mutex_);
+      wake_.wait(lock, [&] { return stop_ || WantsMerge(*Now()); });
+      if (stop_) return;
+    }
+    Note(Merge(quiet, stop_));
+  }
+}
+
+absl::Status CollectionImpl::Compact(Progress& progress, const std::atomic<bool>* cancelled) {
+  if (options_.read_only) return FailedPrecondition(folder_, ": was opened for reading");
+  const std::shared_ptr<const Moment> asked = Now();
+  while (true) {
+    std::uint64_t covered = 0;
+    {
+      const std::scoped_lock lock(writing_);
+      covered = manifest_.covered;
+    }
+    if (covered >= asked->sequence) return absl::OkStatus();
+    HMANN_RETURN_IF_ERROR(Merge(progress, cancelled == nullptr ? stop_ : *cancelled));
+  }
+}
+
+std::uint64_t CollectionImpl::InterruptedMerge() const {
+  const absl::StatusOr<MergeJob> job = MergeFiles(folder_).Read();
+  const bool fits =
+      job.ok() && job->generation == manifest_.generation && job->covered >= manifest_.covered;
+  return fits ? job->covered : 0;
+}
+
+absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& cancelled) {
+  const std::scoped_lock merging(merge_mutex_);
+  const auto start = std::chrono::steady_clock::now();
+  HMANN_ASSIGN_OR_RETURN(const MergeJob job, StartMerge(progress, cancelled));
+  if (job.rows > 0) HMANN_RETURN_IF_ERROR(BuildMerged(job, progress, cancelled));
+  HMANN_RETURN_IF_ERROR(SwapMerged(job, progress));
+  merge_seconds_ = SecondsSince(start);
+  ++merges_;
+  const std::scoped_lock pruning(prune_mutex_);
+  MergeFiles(folder_).Remove();
+  return journal_->Prune(job.covered);
+}
+
+absl::StatusOr<MergeJob> CollectionImpl::StartMerge(Progress& progress,
+                                                    const std::atomic<bool>& cancelled) {
+  const MergeFiles files(folder_);
+  MergeJob job;
+  std::shared_ptr<const Moment> moment;
+  {
+    const std::scoped_lock no_graph(graph_mutex_);
+    const std::scoped_lock lock(writing_);
+    moment = Now();
+    if (resumable_ > 0) {
+      HMANN_ASSIGN_OR_RETURN(job, files.Read());
+      job.end = merge_end_;
+      return job;
+    }
+    merge_end_ = moment->tail.end();
+    job = {.covered = moment->sequence,
+           .rows = moment->live(),
+           .generation = manifest_.generation,
+           .end = merge_end_};
+  }
+  const std::uint64_t memory = MergeMemory() / 2;
+  HMANN_RETURN_IF_ERROR(files.Write(*moment, &job, memory, cancelled, progress));
+  const std::scoped_lock lock(writing_);
+  resumable_ = job.covered;
+  return job;
+}
+
+std::uint64_t CollectionImpl::MergeMemory() const {
+  return options_.merge_memory > 0 ? options_.merge_memory : UsableMemoryBytes() / 2;
+}
+
+absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress,
+                                         const std::atomic<bool>& cancelled) const {
+  const MergeFiles files(folder_);
+  BuildCall call;
+  call.build = manifest_.build;
+  call.build.base = files.base(manifest_.dtype);
+  call.build.labels = files.labels();
+  call.build.out = Manifest::SealedIn(folder_, job.generation + 1);
+  call.build.threads = options_.merge_threads;
+  call.build.cancelled = &cancelled;
+  const bool by_leaves = call.build.method.value_or(DefaultMethod(
+                             manifest_.dtype, manifest_.build.metric)) == BuildMethod::kPartition;
+  if (by_leaves && manifest_.build.metric != Metric::kInnerProduct) {
+    call.build.memory = MergeMemory();
+    call.build.work = files.work();
+    call.build.keep_work = true;  // until the index serves
+  }
+  if (!manifest_.queries.empty()) call.calibrate.queries = folder_ + "/" + manifest_.queries;
+  if (!job.types.empty()) call.attributes = {.from = files.attributes(), .types = job.types};
+  return Build(std::move(call), progress).status();
+}
+
+absl::Status CollectionImpl::SwapMerged(const MergeJob& job, Progress& progress) {
+  Moment::Part merged;
+  std::uint64_t after = job.covered, content_hash = 0;
+  if (job.rows > 0) {
+    const std::string path = Manifest::SealedIn(folder_, job.generation + 1);
+    HMANN_ASSIGN_OR_RETURN(std::shared_ptr<const Index> index,
+                           Index::Open(path, options_.index, &progress));
+    content_hash = index->info().content_hash;
+    auto segment = std::make_shared<Segment>(std::move(index), path);
+    HMANN_RETURN_IF_ERROR(segment->RememberLabels());
+    merged.segment = std::move(segment);
+    HMANN_RETURN_IF_ERROR(KillChanged(&after, &merged));
+  }
+  const std::scoped_lock lock(writing_);
+  if (merged.segment != nullptr) HMANN_RETURN_IF_ERROR(KillChanged(&after, &merged));
+  Manifest manifest = manifest_;
+  manifest.generation = job.generation + 1;
+  manifest.content_hash = content_hash;
+  manifest.rows = job.rows;
+  manifest.covered = job.covered;
+  HMANN_RETURN_IF_ERROR(manifest.Write(folder_));
+  auto next = std::make_shared<Moment>(*Now());
+  if (next->sealed.segment != nullptr) next->sealed.segment->Supersede();
+  next->sealed = std::move(merged);
+  std::erase_if(next->graphs,
+                [&](const Moment::Part& graph) { return graph.segment->end() <= job.end; });
+  next->tail.DropBefore(job.end);
+  absl::erase_if(rows_, [&](const auto& row) { return row.second < job.end; });
+  manifest_.generation = manifest.generation;
+  manifest_.content_hash = content_hash;
+  manifest_.rows = job.rows;
+  manifest_.covered = job.covered;
+  resumable_ = 0;
+  Publish(std::move(next));
+  return absl::OkStatus();
+}
+
+}  // namespace hmann

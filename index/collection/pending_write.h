@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "hmann/collection.h"
+#include "index/collection/journal.h"
+#include "index/collection/moment.h"
+
+namespace hmann {
+
+/// A write on its way. Everything that needs no lock is done before it is queued.
+struct PendingWrite {
+  /// A change of one label; each label has one.
+  struct Change {
+    WriteBatch::Kind kind = WriteBatch::Kind::kDelete;
+    std::uint64_t label = 0;
+    std::uint64_t row = 0;            ///< of `rows`, for a put
+    std::string_view attributes;      ///< as the user gave them
+    std::uint32_t sealed_id = kNoId;  ///< in `looked_in`
+    AttributeCells cells;             ///< of a put
+    bool had_row = false;             ///< the label had a vector
+  };
+
+  const Filter* filter = nullptr;  ///< delete what it holds for, instead of changes
+  bool deletes_all = false;        ///< delete all, instead of changes
+  std::vector<Change> changes;
+  std::vector<std::byte> rows;  ///< stored vectors, `stride` bytes each
+  std::shared_ptr<const Segment> looked_in;
+
+  std::deque<std::string> merged;  ///< attributes of updates
+
+  JournalEntry entry;
+  std::vector<AttributeField> new_fields;
+  absl::Status status;
+  Written written;
+  bool is_done = false;
+};
+
+/// Checks a batch, and encodes its vectors. Of changes of one label, the last is left; an
+/// update joins what precedes it. Errors: INVALID_ARGUMENT naming the row.
+absl::Status ReadBatch(const WriteBatch& batch, const CollectionShape& shape, PendingWrite* write);
+
+}  // namespace hmann

@@ -1,0 +1,286 @@
+/// Inputs and files that a collection must refuse, by name, with nothing changed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "hmann/collection.h"
+#include "index/collection/testing/ledger.h"
+
+namespace hmann {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+class RefusalTest : public testing::Test {
+ protected:
+  void Create(DType dtype, Metric metric, std::uint32_t dim) {
+    CreateCollection options;
+    options.dtype = dtype;
+    options.dim = dim;
+    options.build.metric = metric;
+    const absl::Status status = Collection::Create(folder_, options);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  std::shared_ptr<Collection> MustOpen(const OpenCollection& options = {.merges = false}) {
+    auto opened = Collection::Open(folder_, options);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return opened.ok() ? *opened : nullptr;
+  }
+  std::string WhyNot(const OpenCollection& options = {.merges = false}) {
+    const auto opened = Collection::Open(folder_, options);
+    return opened.ok() ? "it opened" : opened.status().ToString();
+  }
+  void Sql(const char* sql) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open((folder_ + "/journal.sqlite").c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    sqlite3_close(db);
+  }
+
+  SampleFolder parent_;
+  const std::string folder_ = parent_ / "c.live";
+};
+
+TEST_F(RefusalTest, Vectors) {
+  Create(DType::kF32, Metric::kCosine, 3);
+  const auto collection = MustOpen();
+  const auto why = [&](std::vector<float> vector, std::uint64_t label = 5) {
+    WriteBatch batch;
+    const std::vector<float> good = {1, 2, 3};
+    batch.Put(1, good.data(), 12);
+    batch.Put(label, vector.data(), vector.size() * 4);
+    return Message(collection->Write(batch).status());
+  };
+  EXPECT_THAT(why({1, 2}),
+              AllOf(HasSubstr("row 1 (label 5)"), HasSubstr("8 bytes, expected 3 x f32")));
+  EXPECT_THAT(why({1, NAN, 3}), AllOf(HasSubstr("row 1 (label 5)"), HasSubstr("component 1")));
+  EXPECT_THAT(why({0, 0, 0}), AllOf(HasSubstr("row 1 (label 5)"), HasSubstr("zero")));
+  EXPECT_THAT(why({1, 2, 3}, ~std::uint64_t{0}), HasSubstr("2^64 - 1 is no label"));
+  EXPECT_EQ(collection->info().live, 0u);
+  EXPECT_EQ(collection->info().sequence, 0u);
+}
+
+TEST_F(RefusalTest, OfALabelTwiceTheLastCounts) {
+  Create(DType::kU8, Metric::kL2, 4);
+  const auto collection = MustOpen();
+  WriteBatch batch;
+  batch.Put(7, "\1\1\1\1", 4);
+  batch.Delete(8);
+  batch.Put(7, "\2\2\2\2", 4);
+  batch.Put(8, "\3\3\3\3", 4);
+  batch.Put(9, "\3\3\3\3", 4);
+  batch.Delete(9);
+  ASSERT_TRUE(collection->Write(batch).ok());
+  std::string found(8, 'x');
+  const std::vector<std::uint64_t> labels = {7, 8};
+  CollectionSearcher reader;
+  ASSERT_TRUE(reader.Get(*collection->Now(), labels, found.data()).ok());
+  EXPECT_EQ(found, "\2\2\2\2\3\3\3\3");
+  const std::uint64_t nine = 9;
+  EXPECT_THAT(Message(reader.Get(*collection->Now(), {&nine, 1}, found.data())),
+              HasSubstr("label 9: no vector"));
+  EXPECT_EQ(collection->info().live, 2u);
+}
+
+TEST_F(RefusalTest, DeletesOfWhatIsNotThereTakeNoRoom) {
+  Create(DType::kU8, Metric::kL2, 4);
+  const auto collection = MustOpen();
+  for (std::uint64_t first = 0; first < 1'000'000; first += 50'000) {
+    WriteBatch batch;
+    for (std::uint64_t i = 0; i < 50'000; ++i) batch.Delete(first + i);
+    const auto written = collection->Write(batch);
+    ASSERT_TRUE(written.ok());
+    EXPECT_EQ(written->rows, 0u);
+  }
+  EXPECT_EQ(collection->info().sequence, 0u);
+  EXPECT_LT(collection->info().journal_bytes, 100'000u);
+}
+
+TEST_F(RefusalTest, ADeltaThatIsFullSaysWhatToDo) {
+  Create(DType::kU8, Metric::kL2, 4);
+  const auto collection = MustOpen({.delta_bytes = 200'000, .merges = false});
+  absl::Status status;
+  std::uint64_t label = 0;
+  while (status.ok() && label < 10'000) {
+    WriteBatch batch;
+    batch.Put(label++, "\1\2\3\4", 4);
+    status = collection->Write(batch).status();
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("hmann compact"), HasSubstr("--delta-memory")));
+  EXPECT_EQ(collection->info().live, label - 1);
+  WriteBatch deletion;
+  deletion.Delete(0);
+  EXPECT_TRUE(collection->Write(deletion).ok());
+}
+
+TEST_F(RefusalTest, Folders) {
+  EXPECT_THAT(WhyNot(), HasSubstr("NOT_FOUND"));
+  EXPECT_FALSE(Collection::Is(folder_));
+  Create(DType::kU8, Metric::kL2, 4);
+  EXPECT_TRUE(Collection::Is(folder_));
+  EXPECT_EQ(Collection::Create(folder_, {.dim = 4}).code(), absl::StatusCode::kAlreadyExists);
+  const auto collection = MustOpen();
+  EXPECT_THAT(WhyNot(), HasSubstr("another process writes"));
+  const auto reader = MustOpen({.read_only = true});
+  WriteBatch batch;
+  batch.Put(1, "\1\1\1\1", 4);
+  EXPECT_THAT(Message(reader->Write(batch).status()), HasSubstr("opened for reading"));
+  EXPECT_THAT(Message(Collection::Create(parent_ / "bad", {.dim = 0})), HasSubstr("dim"));
+  EXPECT_FALSE(std::filesystem::exists(parent_ / "bad"));
+}
+
+TEST_F(RefusalTest, Manifests) {
+  Create(DType::kU8, Metric::kL2, 4);
+  const std::string path = folder_ + "/MANIFEST", text = FileContent(path);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    EXPECT_NE(changed.find(from), changed.npos);
+    changed.replace(changed.find(from), from.size(), to);
+    std::ofstream(path) << changed;
+    return WhyNot();
+  };
+  EXPECT_THAT(with("\"version\": 1", "\"version\": 2"),
+              AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("newer")));
+  EXPECT_THAT(with("\"rows\": 0", "\"rows\": 5"),
+              AllOf(HasSubstr("DATA_LOSS"), HasSubstr("MANIFEST names it")));
+  EXPECT_THAT(with("\"dim\": 4", "\"dim\": -4"), AllOf(HasSubstr("DATA_LOSS"), HasSubstr("dim")));
+  EXPECT_THAT(with("\"u8\"", "\"u9\""), AllOf(HasSubstr("DATA_LOSS"), HasSubstr("dtype")));
+  EXPECT_THAT(with("{", "["), HasSubstr("no JSON"));
+  std::ofstream(path) << text.substr(0, 100);
+  EXPECT_THAT(WhyNot(), HasSubstr("no JSON"));
+  std::filesystem::remove(path);
+  EXPECT_THAT(WhyNot(), HasSubstr("NOT_FOUND"));
+  std::ofstream(path) << text;
+  MustOpen();
+}
+
+TEST_F(RefusalTest, Journals) {
+  Create(DType::kU8, Metric::kL2, 4);
+  {
+    const auto collection = MustOpen();
+    for (std::uint64_t label = 0; label < 5; ++label) {
+      WriteBatch batch;
+      batch.Put(label, "\1\2\3\4", 4);
+      ASSERT_TRUE(collection->Write(batch).ok());
+    }
+  }
+  const std::string copy = parent_ / "copy.sqlite", path = folder_ + "/journal.sqlite";
+  std::filesystem::copy_file(path, copy);
+  const auto restore = [&] {
+    std::filesystem::copy_file(copy, path, std::filesystem::copy_options::overwrite_existing);
+  };
+  Sql("DELETE FROM writes WHERE seq = 3");
+  EXPECT_THAT(WhyNot(),
+              AllOf(HasSubstr("DATA_LOSS"), HasSubstr("write 3: expected, found write 4")));
+  restore();
+  Sql("UPDATE writes SET vectors = x'01020305' WHERE seq = 4");
+  EXPECT_THAT(WhyNot(), AllOf(HasSubstr("write 4"), HasSubstr("checksum"),
+                              HasSubstr("all before it is safe")));
+  restore();
+  Sql("UPDATE meta SET version = 2");
+  EXPECT_THAT(WhyNot(), AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("newer")));
+  restore();
+  Sql("UPDATE meta SET id = 'another'");
+  EXPECT_THAT(WhyNot(), AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("belongs to")));
+  restore();
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 4096);
+  EXPECT_THAT(WhyNot(), HasSubstr("DATA_LOSS"));
+  std::filesystem::resize_file(path, 50);
+  EXPECT_THAT(WhyNot(), HasSubstr("DATA_LOSS"));
+  std::filesystem::remove(path);
+  EXPECT_THAT(WhyNot(), AllOf(HasSubstr("NOT_FOUND"), HasSubstr("journal.sqlite")));
+  restore();
+  EXPECT_EQ(MustOpen()->info().live, 5u);
+}
+
+/// A byte of the journal is flipped: it opens with all rows, or is refused by name.
+TEST_F(RefusalTest, FlippedBytesOfTheJournal) {
+  Create(DType::kU8, Metric::kL2, 4);
+  {
+    const auto collection = MustOpen();
+    WriteBatch batch;
+    for (std::uint64_t label = 0; label < 200; ++label) batch.Put(label, "\1\2\3\4", 4);
+    ASSERT_TRUE(collection->Write(batch).ok());
+  }
+  const std::string path = folder_ + "/journal.sqlite", text = FileContent(path);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 60; ++i) {
+    std::string changed = text;
+    changed[random() % text.size()] ^= static_cast<char>(1u << (random() % 8));
+    std::ofstream(path, std::ios::binary) << changed;
+    const auto opened = Collection::Open(folder_, {.merges = false});
+    if (opened.ok()) {
+      EXPECT_EQ((*opened)->info().live, 200u);
+    } else {
+      EXPECT_THAT(Message(opened.status()), HasSubstr("journal.sqlite"));
+    }
+  }
+}
+
+TEST_F(RefusalTest, CompactedBytesAreNowhere) {
+  Ledger ledger(folder_);
+  ledger.Create({});
+  ledger.Open();
+  ledger.RandomWrites(400, 300);
+  ledger.Compact();
+  const std::string secret = "sixteen bytes of";
+  const auto count = [&] {
+    int found = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_))
+      if (entry.is_regular_file())
+        found += FileContent(entry.path()).find(secret) != std::string::npos ? 1 : 0;
+    return found;
+  };
+  WriteBatch put, deletion;
+  put.Put(1'000, secret.data(), secret.size());
+  deletion.Delete(1'000);
+  ASSERT_TRUE(ledger.collection().Write(put).ok());
+  EXPECT_GE(count(), 1);
+  ledger.Compact();
+  EXPECT_GE(count(), 1);  // sealed
+  ASSERT_TRUE(ledger.collection().Write(deletion).ok());
+  EXPECT_GE(count(), 1);
+  ledger.Compact();
+  EXPECT_EQ(count(), 0);
+  ASSERT_TRUE(ledger.collection().Write(put).ok());
+  ASSERT_TRUE(ledger.collection().Write(deletion).ok());
+  ledger.Compact();
+  EXPECT_EQ(count(), 0);
+}
+
+TEST_F(RefusalTest, BackupsAndCopiesOpen) {
+  Ledger ledger(folder_);
+  ledger.Create({});
+  ledger.Open();
+  ledger.RandomWrites(500, 300);
+  ledger.Compact();
+  ledger.RandomWrites(100, 400);
+  const auto sequence = ledger.collection().Backup(parent_ / "backup");
+  ASSERT_TRUE(sequence.ok()) << sequence.status();
+  EXPECT_EQ(*sequence, ledger.info().sequence);
+  EXPECT_EQ(ledger.collection().Backup(parent_ / "backup").status().code(),
+            absl::StatusCode::kAlreadyExists);
+  std::filesystem::copy(folder_, parent_ / "copy", std::filesystem::copy_options::recursive);
+  for (const char* name : {"backup", "copy"}) {
+    const auto opened = Collection::Open(parent_ / name, {.read_only = true, .merges = false});
+    ASSERT_TRUE(opened.ok()) << name << opened.status();
+    EXPECT_EQ((*opened)->info().live, ledger.info().live);
+    EXPECT_EQ((*opened)->info().sequence, ledger.info().sequence);
+    Progress quiet(Progress::Show::kNever);
+    EXPECT_TRUE((*opened)->Verify(quiet).ok());
+  }
+}
+
+}  // namespace
+}  // namespace hmann

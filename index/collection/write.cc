@@ -1,0 +1,319 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "index/attributes/bound_filter.h"
+#include "index/attributes/json_rows.h"
+#include "index/base/errors.h"
+#include "index/base/status_macros.h"
+#include "index/base/units.h"
+#include "index/collection/attribute_reader.h"
+#include "index/collection/collection_impl.h"
+
+namespace hmann {
+namespace {
+
+/// More rows than this cannot be in one index.
+constexpr std::uint64_t kMostLive = (std::uint64_t{1} << 31) - 1;
+/// Bytes that one transaction takes from those that wait: a guess.
+constexpr std::size_t kMostTogether = 64 << 20;
+
+absl::Status FindSealed(const Moment& moment, PendingWrite* write) {
+  write->looked_in = moment.sealed.segment;
+  std::vector<std::uint64_t> labels(write->changes.size());
+  std::vector<std::uint32_t> ids(labels.size(), kNoId);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = write->changes[i].label;
+  if (write->looked_in != nullptr) HMANN_RETURN_IF_ERROR(write->looked_in->Find(labels, ids));
+  for (std::size_t i = 0; i < labels.size(); ++i) write->changes[i].sealed_id = ids[i];
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Written> CollectionImpl::Write(const WriteBatch& batch) {
+  PendingWrite write;
+  HMANN_RETURN_IF_ERROR(ReadBatch(batch, *shape_, &write));
+  HMANN_RETURN_IF_ERROR(FindSealed(*Now(), &write));
+  return Run(write);
+}
+
+absl::StatusOr<Written> CollectionImpl::Delete(const Filter& filter) {
+  PendingWrite write;
+  write.filter = &filter;
+  return Run(write);
+}
+
+absl::StatusOr<Written> CollectionImpl::DeleteAll() {
+  PendingWrite write;
+  write.deletes_all = true;
+  return Run(write);
+}
+
+absl::StatusOr<Written> CollectionImpl::Run(PendingWrite& write) {
+  if (options_.read_only) return FailedPrecondition(folder_, ": was opened for reading");
+  std::unique_lock lock(queue_mutex_);
+  queue_.push_back(&write);
+  while (true) {
+    written_.wait(lock, [&] { return write.is_done || !is_writing_; });
+    if (write.is_done) break;
+    is_writing_ = true;
+    std::size_t bytes = 0, size = 0;
+    while (size < queue_.size() && bytes < kMostTogether) bytes += queue_[size++]->rows.size();
+    const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(size);
+    const std::vector<PendingWrite*> group(queue_.begin(), end);
+    queue_.erase(queue_.begin(), end);
+    lock.unlock();
+    WriteGroup(group);
+    lock.lock();
+    for (PendingWrite* done : group) done->is_done = true;
+    is_writing_ = false;
+    written_.notify_all();
+  }
+  HMANN_RETURN_IF_ERROR(write.status);
+  return write.written;
+}
+
+void CollectionImpl::WriteGroup(std::span<PendingWrite* const> group) {
+  const std::scoped_lock lock(writing_);
+  auto next = std::make_shared<Moment>(*Now());
+  changed_rows_.clear();
+  std::vector<PendingWrite*> resolved;
+  absl::Status status;
+  for (PendingWrite* write : group) {
+    write->status = Resolve(*next, write);
+    if (!write->status.ok()) continue;
+    resolved.push_back(write);
+    if (status.ok()) status = Apply(*write, next.get());
+    if (!write->entry.labels.empty()) ++next->sequence;
+    write->written.sequence = next->sequence;
+  }
+  if (status.ok()) status = Commit(resolved, next.get());
+  if (!status.ok()) {
+    for (PendingWrite* write : resolved) write->status = status;
+    return;
+  }
+  KeepChangedRows();
+  next->Settle();
+  Publish(std::move(next));
+}
+
+void CollectionImpl::KeepChangedRows() {
+  for (const auto& [label, row] : changed_rows_) {
+    if (row.has_value()) {
+      rows_[label] = *row;
+    } else {
+      rows_.erase(label);
+    }
+  }
+  changed_rows_.clear();
+}
+
+absl::Status CollectionImpl::Commit(std::span<PendingWrite* const> group, Moment* next) {
+  std::vector<const JournalEntry*> entries;
+  std::vector<AttributeField> fields;
+  for (const PendingWrite* write : group) {
+    if (!write->entry.labels.empty()) entries.push_back(&write->entry);
+    fields.insert(fields.end(), write->new_fields.begin(), write->new_fields.end());
+  }
+  if (entries.empty()) return absl::OkStatus();
+  return journal_->Append(next->sequence - entries.size() + 1, entries, fields);
+}
+
+void CollectionImpl::Publish(std::shared_ptr<const Moment> next) {
+  now_.store(std::move(next));
+  { const std::scoped_lock lock(wake_mutex_); }
+  wake_.notify_all();
+}
+
+absl::StatusOr<CollectionImpl::Place> CollectionImpl::Locate(const Moment& moment,
+                                                             std::uint64_t label,
+                                                             std::uint32_t sealed_id) {
+  const auto in_delta = [&](std::uint64_t row) {
+    return row >= moment.tail.first() || moment.GraphOf(row) != nullptr;
+  };
+  if (const auto changed = changed_rows_.find(label); changed != changed_rows_.end()) {
+    if (!changed->second.has_value()) return Place{};
+    return Place{Place::In::kDelta, *changed->second};
+  }
+  if (const auto found = rows_.find(label); found != rows_.end() && in_delta(found->second))
+    return Place{Place::In::kDelta, found->second};
+  if (sealed_id != kNoId && moment.sealed.Has(sealed_id))
+    return Place{Place::In::kSealed, sealed_id};
+  return Place{};
+}
+
+absl::Status CollectionImpl::Kill(Moment* moment, std::uint64_t label, const Place& place) {
+  if (place.in == Place::In::kSealed) {
+    moment->sealed.killed.push_back(static_cast<std::uint32_t>(place.row));
+  } else if (place.in == Place::In::kDelta && place.row >= moment->tail.first()) {
+    moment->tail.Kill(place.row);
+  } else if (place.in == Place::In::kDelta) {
+    Moment::Part* graph = moment->GraphOf(place.row);
+    std::uint32_t id = kNoId;
+    HMANN_RETURN_IF_ERROR(graph->segment->index()->Find({&label, 1}, {&id, 1}));
+    if (id == kNoId) return Internal("label ", label, " is not in the graph of its row");
+    graph->killed.push_back(id);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CollectionImpl::CheckRoom(const Moment& next, const PendingWrite& write) const {
+  if (write.rows.empty()) return absl::OkStatus();
+  const std::uint64_t bytes = next.delta_bytes() + rows_.size() * 32;
+  if (bytes + write.rows.size() > delta_limit_) {
+    const std::string when =
+        !options_.merges     ? "run hmann compact"
+        : merge_seconds_ > 0 ? absl::StrFormat("come again in about %.0f s, when they are merged",
+                                               merge_seconds_.load())
+                             : std::string("come again when they are merged");
+    return ResourceExhausted("rows beside the sealed index take ", FormatSize(bytes), " of the ",
+                             FormatSize(delta_limit_), " that they may: ", when,
+                             ", or raise --delta-memory");
+  }
+  if (next.live() + write.changes.size() > kMostLive)
+    return ResourceExhausted("a collection holds at most ", kMostLive, " vectors");
+  return absl::OkStatus();
+}
+
+absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
+  write->entry = {};
+  if (write->filter != nullptr || write->deletes_all) {
+    next.Settle();
+    HMANN_RETURN_IF_ERROR(ResolveFilter(next, write));
+  }
+  HMANN_RETURN_IF_ERROR(CheckRoom(next, *write));
+  if (write->looked_in != next.sealed.segment) HMANN_RETURN_IF_ERROR(FindSealed(next, write));
+  AttributeReader reader(*next.fields);
+  bool has_attributes = false;
+  write->written.rows = 0;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < write->changes.size(); ++i) {
+    PendingWrite::Change& change = write->changes[i];
+    HMANN_ASSIGN_OR_RETURN(const Place place, Locate(next, change.label, change.sealed_id));
+    change.had_row = place.in != Place::In::kNowhere;
+    if (change.kind == WriteBatch::Kind::kDelete && !change.had_row) continue;
+    if (change.kind == WriteBatch::Kind::kUpdate)
+      HMANN_RETURN_IF_ERROR(ResolveUpdate(next, write, i));
+    if (!change.attributes.empty()) {
+      const absl::Status read = reader.Read(change.attributes, &change.cells);
+      if (!read.ok())
+        return {read.code(), absl::StrCat("label ", change.label, ": ", read.message())};
+    }
+    has_attributes |= !change.cells.empty();
+    if (kept != i) write->changes[kept] = std::move(change);
+    ++kept;
+  }
+  write->changes.resize(kept);
+  write->written.rows = kept;
+  const std::vector<AttributeField>& fields = reader.fields();
+  write->new_fields.assign(fields.begin() + static_cast<std::ptrdiff_t>(next.fields->size()),
+                           fields.end());
+  JournalEntry& entry = write->entry;
+  for (const PendingWrite::Change& change : write->changes) {
+    const bool is_put = change.kind != WriteBatch::Kind::kDelete;
+    entry.labels.push_back(change.label);
+    entry.puts.push_back(is_put ? 1 : 0);
+    if (!is_put) continue;
+    const auto row = write->rows.begin() + static_cast<std::ptrdiff_t>(change.row * shape_->stride);
+    entry.vectors.insert(entry.vectors.end(), row,
+                         row + static_cast<std::ptrdiff_t>(shape_->vector_bytes));
+    if (has_attributes) entry.attributes.push_back(JsonOf(fields, change.cells));
+  }
+  if (!write->new_fields.empty())
+    next.fields = std::make_shared<const std::vector<AttributeField>>(fields);
+  return absl::OkStatus();
+}
+
+absl::Status CollectionImpl::ResolveFilter(const Moment& next, PendingWrite* write) {
+  write->changes.clear();
+  write->looked_in = next.sealed.segment;
+  const auto add = [&](std::uint64_t label, std::uint32_t id) {
+    PendingWrite::Change& change = write->changes.emplace_back();
+    change.label = label;
+    change.sealed_id = id;
+  };
+  const auto add_part = [&](const Moment::Part& part) -> absl::Status {
+    if (part.segment == nullptr) return absl::OkStatus();
+    std::shared_ptr<const Matches> matches;
+    if (write->filter != nullptr) {
+      HMANN_ASSIGN_OR_RETURN(matches, part.segment->Filtered(*write->filter, *next.fields));
+    }
+    return part.segment->index()->ForLabels([&](auto ids, auto labels) {
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        if ((matches == nullptr || matches->Has(ids[i])) && part.Has(ids[i]))
+          add(labels[i], part.segment->is_sealed() ? ids[i] : kNoId);
+    });
+  };
+  HMANN_RETURN_IF_ERROR(add_part(next.sealed));
+  for (const Moment::Part& graph : next.graphs) HMANN_RETURN_IF_ERROR(add_part(graph));
+  std::optional<BoundNode> on_rows;
+  if (write->filter != nullptr) {
+    HMANN_ASSIGN_OR_RETURN(on_rows, BindFilter(*write->filter, *next.fields));
+  }
+  next.tail.ForLive([&](std::uint64_t row) {
+    if (!on_rows.has_value() || on_rows->Holds(next.tail.Cells(row)))
+      add(next.tail.Label(row), kNoId);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status CollectionImpl::ResolveUpdate(const Moment& next, PendingWrite* write, std::size_t i) {
+  PendingWrite::Change& change = write->changes[i];
+  if (!change.had_row)
+    return NotFound("label ", change.label, ": no vector of the collection has it");
+  std::vector<std::byte> vector(shape_->vector_bytes);
+  std::vector<std::string> text;
+  CollectionSearcher reader;
+  HMANN_RETURN_IF_ERROR(reader.Get(next, {&change.label, 1}, vector.data(), &text));
+  change.row = write->rows.size() / shape_->stride;
+  write->rows.resize(write->rows.size() + shape_->stride);
+  HMANN_RETURN_IF_ERROR(EncodeRow(shape_->kernels, shape_->kernels.dtype, vector.data(),
+                                  write->rows.data() + change.row * shape_->stride));
+  HMANN_ASSIGN_OR_RETURN(write->merged.emplace_back(),
+                         PatchedAttributes(text[0], change.attributes));
+  change.attributes = write->merged.back();
+  return absl::OkStatus();
+}
+
+absl::Status CollectionImpl::ReadEntry(JournalEntry& entry, const Moment& moment,
+                                       PendingWrite* write) const {
+  write->changes.resize(entry.labels.size());
+  std::size_t puts = 0;
+  AttributeReader reader(*moment.fields);
+  for (std::size_t i = 0; i < entry.labels.size(); ++i) {
+    PendingWrite::Change& change = write->changes[i];
+    change.label = entry.labels[i];
+    if (entry.puts[i] == 0) continue;
+    change.kind = WriteBatch::Kind::kPut;
+    change.row = puts++;
+    write->rows.resize(puts * shape_->stride);
+    HMANN_RETURN_IF_ERROR(EncodeRow(shape_->kernels, shape_->kernels.dtype,
+                                    entry.vectors.data() + change.row * shape_->vector_bytes,
+                                    write->rows.data() + change.row * shape_->stride));
+    if (!entry.attributes.empty() && !entry.attributes[change.row].empty())
+      HMANN_RETURN_IF_ERROR(reader.Read(entry.attributes[change.row], &change.cells));
+  }
+  if (reader.fields().size() != moment.fields->size())
+    return DataLoss(Journal::PathIn(folder_), ": a row has a field that the table fields has not");
+  return FindSealed(moment, write);
+}
+
+absl::Status CollectionImpl::Apply(const PendingWrite& write, Moment* next) {
+  for (const PendingWrite::Change& change : write.changes) {
+    HMANN_ASSIGN_OR_RETURN(const Place place, Locate(*next, change.label, change.sealed_id));
+    HMANN_RETURN_IF_ERROR(Kill(next, change.label, place));
+    if (change.kind == WriteBatch::Kind::kDelete) {
+      changed_rows_[change.label] = std::nullopt;
+      continue;
+    }
+    changed_rows_[change.label] = next->tail.end();
+    HMANN_RETURN_IF_ERROR(next->tail.Append(
+        change.label,
+        std::span(write.rows).subspan(change.row * shape_->stride, shape_->kernels.row_bytes),
+        shape_->stride, change.cells));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hmann

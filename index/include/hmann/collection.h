@@ -1,0 +1,202 @@
+/// A collection: vectors that come and go while they are searched.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "hmann/build_options.h"
+#include "hmann/hmann.h"
+
+namespace hmann {
+
+/// The parameters of a new collection.
+struct CreateCollection {
+  DType dtype = DType::kF32;
+  std::uint32_t dim = 0;
+  /// What the builds are like: metric, m, ef_construction, alpha, promote, bits,
+  /// replicas, seed and method. Inputs, output, memory and threads are ignored.
+  BuildOptions build = {};
+  /// A finished index whose vectors are the first of the collection. The file is linked,
+  /// or copied from another file system; dtype, dim and `build` follow from it. Empty:
+  /// the collection starts empty.
+  std::string from = {};
+  /// Vector file of queries like the expected ones, copied into the folder. Merges
+  /// calibrate with them. Empty: with vectors of the index.
+  std::string queries = {};
+  /// Types of some attributes, "year:int64,tags:tag". The type of another one is that of
+  /// its first value.
+  std::string types = {};
+};
+
+struct OpenCollection {
+  OpenOptions index = {};  ///< where the sealed index is placed
+  /// Searches and reads what is there now; another process may write meanwhile.
+  bool read_only = false;
+  /// Memory of the rows that are not in the sealed index; 0: a quarter of what is usable.
+  std::uint64_t delta_bytes = 0;
+  /// Merges begin by themselves: at 10 % of rows outside the sealed index or 30 % of dead
+  /// rows in it.
+  bool merges = true;
+  int merge_threads = 1;
+  std::uint64_t merge_memory = 0;  ///< that a merge may use; 0: half of what is usable
+};
+
+/// Changes that happen together: all or none. Of several changes of one label, the last
+/// one counts.
+class WriteBatch {
+ public:
+  static constexpr std::size_t kMostRows = 65'536;
+  static constexpr std::size_t kMostBytes = 64 << 20;
+  enum class Kind : std::uint8_t { kDelete = 0, kPut = 1, kUpdate = 2 };
+
+  /// Inserts a vector, or replaces the one with this label. `vector`: dim components of
+  /// the collection's type, or f32 for f16. `attributes`: a JSON object; empty: none.
+  void Put(std::uint64_t label, const void* vector, std::size_t bytes,
+           std::string_view attributes = {});
+  /// A label that no vector has is ignored.
+  void Delete(std::uint64_t label);
+  /// Replaces some attributes of a vector: a JSON object; null removes one. A label that
+  /// no vector has is an error: NOT_FOUND.
+  void Update(std::uint64_t label, std::string_view attributes);
+
+  std::size_t size() const { return changes_.size(); }
+
+ private:
+  friend class BatchReader;
+  struct Change {
+    Kind kind;
+    std::uint64_t label;
+    std::uint64_t vector, attributes;  ///< offsets in these
+    std::uint32_t vector_bytes, attributes_bytes;
+  };
+  std::vector<Change> changes_;
+  std::vector<std::byte> vectors_;
+  std::string attributes_;
+};
+
+/// What a write did.
+struct Written {
+  std::uint64_t sequence = 0;  ///< the first moment that has it
+  std::uint64_t rows = 0;      ///< vectors that were put, or that were there and are deleted
+};
+
+struct CollectionInfo {
+  std::string id;  ///< 32 hexadecimal digits, of the collection and its copies
+  DType dtype = DType::kF32;
+  Metric metric = Metric::kL2;
+  std::uint32_t dim = 0;
+  std::uint64_t sequence = 0;  ///< of the last write
+  std::uint64_t covered = 0;   ///< of the last write that the sealed index has
+  std::uint64_t live = 0;      ///< vectors
+  std::uint64_t sealed_rows = 0, sealed_dead = 0;
+  std::uint64_t delta_rows = 0;       ///< live vectors beside the sealed index
+  std::vector<std::uint64_t> graphs;  ///< rows of each small graph beside the sealed index
+  std::uint64_t tail_rows = 0;        ///< in no graph yet
+  std::uint64_t delta_bytes = 0, journal_bytes = 0;
+  std::uint64_t merges = 0;  ///< since it was opened
+  std::string last_error{};  ///< of work in the background; empty: none
+  std::string sealed_file{};
+};
+
+/// An attribute-less search, or one among the vectors for which a filter holds, prepared
+/// for one moment of a collection. It keeps that moment alive. Immutable and thread-safe.
+class PreparedSearch;
+
+/// One moment of a collection: what it contained after one write. Immutable and
+/// thread-safe; later writes and merges do not change it, and it keeps alive what it
+/// needs.
+class Moment;
+
+/// An open collection. Thread-safe. One process at a time opens it for writing.
+///
+/// A write that returns without an error is on disk, and every search that begins later
+/// sees it. Searches never wait for writes or merges.
+class Collection {
+ public:
+  /// Makes the folder, whole or not at all. Errors: ALREADY_EXISTS; INVALID_ARGUMENT;
+  /// those of files; with `from` also those of Index::Open, INVALID_ARGUMENT for a label
+  /// twice.
+  static absl::Status Create(const std::string& folder, const CreateCollection& options);
+  /// Whether the path is a folder with a collection.
+  static bool Is(const std::string& path);
+  /// Errors: NOT_FOUND; FAILED_PRECONDITION (another process writes); DATA_LOSS (damaged:
+  /// it says what is still safe); UNIMPLEMENTED (a newer version); those of Index::Open.
+  static absl::StatusOr<std::shared_ptr<Collection>> Open(const std::string& folder,
+                                                          const OpenCollection& options = {},
+                                                          Progress* progress = nullptr);
+  virtual ~Collection() = default;
+
+  /// Errors, after which nothing has changed: INVALID_ARGUMENT naming the row (a wrong
+  /// dimension, NaN, a zero vector under cosine, label 2^64 - 1, a wrong attribute);
+  /// RESOURCE_EXHAUSTED (disk; memory of the delta: it says what to wait for);
+  /// FAILED_PRECONDITION (opened for reading); those of reads from the sealed index.
+  virtual absl::StatusOr<Written> Write(const WriteBatch& batch) = 0;
+  /// Deletes the vectors for which the filter holds, at one moment. Errors: as Write;
+  /// those of the filter.
+  virtual absl::StatusOr<Written> Delete(const Filter& filter) = 0;
+  /// Deletes all vectors. Errors: as Write.
+  virtual absl::StatusOr<Written> DeleteAll() = 0;
+
+  /// The last moment.
+  virtual std::shared_ptr<const Moment> Now() const = 0;
+  virtual CollectionInfo info() const = 0;
+
+  /// Writes all live vectors into a new sealed index, which then has the bytes of `hmann
+  /// build` with the parameters of the collection over them in the order of labels. Waits
+  /// until it serves. Writes go on meanwhile. Errors: those of Build; CANCELLED soon
+  /// after `cancelled`, if given, becomes true; the next merge takes up what is done.
+  virtual absl::Status Compact(Progress& progress,
+                               const std::atomic<bool>* cancelled = nullptr) = 0;
+  /// Copies the collection as of one moment into a new folder; on the same file system,
+  /// sealed files are linked. Errors: ALREADY_EXISTS; those of files.
+  virtual absl::StatusOr<std::uint64_t> Backup(const std::string& folder) = 0;
+  /// Checks every file: checksums and order. Errors: DATA_LOSS naming file and place.
+  virtual absl::Status Verify(Progress& progress) const = 0;
+};
+
+/// Searches a collection, one query at a time; keeps scratch memory. One per thread.
+class CollectionSearcher {
+ public:
+  CollectionSearcher();
+  ~CollectionSearcher();
+  CollectionSearcher(CollectionSearcher&&) noexcept;
+
+  /// The k nearest vectors of the moment, nearest first, ties by label. `query`: dim
+  /// components of QueryType(dtype). Errors: as Searcher::Search.
+  absl::Status Search(const void* query, const PreparedSearch& prepared, Answer* answer,
+                      Counters* counters = nullptr);
+  /// Copies vectors (dim components of the collection's type each) and, unless null,
+  /// attributes as JSON objects. Errors: NOT_FOUND naming the first label that no vector
+  /// has; as Searcher::Get.
+  absl::Status Get(const Moment& moment, std::span<const std::uint64_t> labels, void* vectors,
+                   std::vector<std::string>* attributes = nullptr);
+
+ private:
+  class Scratch;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+/// Resolves parameters for each part of a moment. `filter`: nullptr: none. `params.k` may
+/// exceed the number of vectors. Errors: those of Index::Resolve; of the filter.
+absl::StatusOr<std::shared_ptr<const PreparedSearch>> Prepare(std::shared_ptr<const Moment> moment,
+                                                              const SearchParams& params,
+                                                              const Filter* filter = nullptr);
+/// The parameters for the sealed index, or k alone without one.
+ResolvedParams ParamsOf(const PreparedSearch& prepared);
+/// The write after which the moment is.
+std::uint64_t SequenceOf(const Moment& moment);
+/// Live vectors, and those of them that a prepared search accepts.
+std::uint64_t LiveRows(const Moment& moment);
+std::uint64_t MatchingRows(const PreparedSearch& prepared);
+
+}  // namespace hmann
