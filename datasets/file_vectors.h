@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,10 @@ struct FileVectors {
 /// into memory, float64 as f32. `rows`: 0 = all. Errors: as VectorFile::Open.
 absl::StatusOr<FileVectors> ReadNpyVectors(const std::string& path, std::uint64_t rows);
 
-/// numpy's .npy: n whole numbers of 4 or 8 bytes, none negative. Errors: as ReadLabels.
-absl::StatusOr<std::vector<std::uint64_t>> ReadNpyLabels(const std::string& path, std::uint64_t n);
+/// numpy's .npy: whole numbers of 4 or 8 bytes, none negative. `n` and errors: as
+/// ReadLabels.
+absl::StatusOr<std::vector<std::uint64_t>> ReadNpyLabels(const std::string& path,
+                                                         std::optional<std::uint64_t> n);
 
 /// The header of a .npy file of n x dim components. It takes 128 bytes for any n.
 std::string NpyHeader(DType dtype, std::uint64_t n, std::uint32_t dim);

@@ -11,15 +11,17 @@
 
 namespace hmann {
 
-absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, std::uint64_t n) {
+absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path,
+                                                      std::optional<std::uint64_t> expected) {
   const std::string suffix = FormatSuffix(path);
-  if (suffix == ".npy") return ReadNpyLabels(path, n);
+  if (suffix == ".npy") return ReadNpyLabels(path, expected);
   if (DTypeOfSuffix(path).ok())
     return InvalidArgument(path, ": suffix '", suffix,
                            "' found, expected .npy, .ibin, .ivecs or a raw file of 8-byte labels");
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   std::vector<std::uint64_t> labels;
   if (suffix != ".ivecs" && suffix != ".ibin") {
+    const std::uint64_t n = expected.value_or(file.bytes().size() / 8);
     if (file.bytes().size() % 8 != 0 || file.bytes().size() / 8 != n) {
       return InvalidArgument(path, ": ", file.bytes().size(), " bytes found, ", n,
                              " labels of 8 bytes expected (or .npy, .ibin, .ivecs)");
@@ -32,6 +34,7 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path, s
   const auto rows = (vecs ? VecsLayout : BinLayout)(path, file.bytes(), 4, 0, 1);
   if (!rows.ok()) return WithFormat(rows.status(), path, file.bytes());
   const RowLayout& layout = *rows;
+  const std::uint64_t n = expected.value_or(layout.n);
   if (layout.n != n)
     return InvalidArgument(path, ": ", layout.n, " labels found, ", n, " expected");
   if (vecs) HMANN_RETURN_IF_ERROR(CheckVecsDims(path, file.bytes(), layout, 0, n));

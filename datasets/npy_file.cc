@@ -124,16 +124,19 @@ absl::StatusOr<FileVectors> ReadNpyVectors(const std::string& path, std::uint64_
   return vectors;
 }
 
-absl::StatusOr<std::vector<std::uint64_t>> ReadNpyLabels(const std::string& path, std::uint64_t n) {
+absl::StatusOr<std::vector<std::uint64_t>> ReadNpyLabels(const std::string& path,
+                                                         std::optional<std::uint64_t> n) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   HMANN_ASSIGN_OR_RETURN(const Array array, ParseHeader(path, file.bytes()));
   const bool whole = array.type[0] == 'i' || array.type[0] == 'u';
-  if (!whole || array.item_bytes > 8 || array.item_bytes < 4 || array.dim != 1 || array.n != n) {
-    return InvalidArgument(path, ": expected ", n, " whole numbers of 4 or 8 bytes, found ",
-                           array.type, " of ", array.n, " x ", array.dim);
+  if (!whole || array.item_bytes > 8 || array.item_bytes < 4 || array.dim != 1 ||
+      array.n != n.value_or(array.n)) {
+    return InvalidArgument(path, ": expected ", n.value_or(array.n),
+                           " whole numbers of 4 or 8 bytes, found ", array.type, " of ", array.n,
+                           " x ", array.dim);
   }
-  std::vector<std::uint64_t> labels(n);
-  for (std::uint64_t i = 0; i < n; ++i) {
+  std::vector<std::uint64_t> labels(array.n);
+  for (std::uint64_t i = 0; i < array.n; ++i) {
     std::byte item[8] = {};
     Load(array, file.bytes().data() + array.offset + i * array.item_bytes, item);
     std::memcpy(&labels[i], item, 8);

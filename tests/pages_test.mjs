@@ -88,7 +88,7 @@ test("the tour of the README runs as it stands", { timeout: 280_000 }, () => {
   inFolder((shell) => shell(script));
 });
 
-for (const [page, index] of [["doc/planning.md", 0], ["doc/planning.md", 1], ["doc/tuning.md", 0], ["doc/benchmarks.md", 0]]) {
+for (const [page, index] of [["doc/planning.md", 0], ["doc/planning.md", 1], ["doc/tuning.md", 0], ["doc/benchmarks.md", 0], ["doc/collections.md", 0]]) {
   test(`block ${index} of ${page} runs as it stands`, { timeout: 280_000 }, () => {
     const script = blocks(page, "sh")[index].replace(/^hmann tune .*/m, (line) => `${line} --accept-noise`);
     inFolder((shell) => shell(`hmann build --base base.u8bin --out sample.hmann\n${script}`));

@@ -13,8 +13,8 @@ namespace hmann::tools {
 void AddGraphFlags(CLI::App& app, BuildOptions* build) {
   const OptionGroup group(app, "Graph");
   AddParsed(app, "--dtype", ParseDType, &build->dtype,
-            "type of the stored vectors (default: as in --base); f16 halves the bytes of an f32 "
-            "base, rounded")
+            "type of the stored vectors (default: as in --base, else f32); f16 halves the bytes of "
+            "an f32 base, rounded")
       ->type_name("f32|f16|u8|i8");
   AddParsed(app, "--metric", ParseMetric, &build->metric, "distance (default: l2)")
       ->type_name("l2|ip|cosine");
@@ -26,6 +26,21 @@ void AddGraphFlags(CLI::App& app, BuildOptions* build) {
       "how to build L0 and L1: partition (default; compares all pairs within leaves of near "
       "vectors, with constants fitted to a million SIFT vectors and a guess elsewhere) or "
       "insertion (the method of the paper, three times as long; default for integers under ip)");
+}
+
+void AddConstructionFlags(CLI::App& app, BuildOptions* build) {
+  app.add_option("--ef-construction", build->ef_construction,
+                 "beam width of insertion; with --method partition, only for the highest ranks")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--alpha", build->alpha,
+                 "link selection in L0 and L1: above 1, also keeps links that a detour of up to "
+                 "this factor could replace, and selects the links of L0 twice; 1: as in HNSW, "
+                 "faster to build, slower to search")
+      ->check(CLI::Range(1.0, 2.0))
+      ->capture_default_str();
+  app.add_option("--seed", build->seed, "random seed; the same seed gives the same bytes")
+      ->capture_default_str();
 }
 
 CLI::Option* AddStructureFlags(CLI::App& app, BuildOptions* build) {

@@ -1,4 +1,4 @@
-/// Options that `build`, `promote` and `plan` share.
+/// Options that `build`, `promote`, `plan` and commands of collections share.
 #pragma once
 
 #include <string>
@@ -13,6 +13,8 @@ namespace hmann::tools {
 
 /// Declares --dtype --metric --m --method.
 void AddGraphFlags(CLI::App& app, BuildOptions* build);
+/// Declares --ef-construction --alpha --seed.
+void AddConstructionFlags(CLI::App& app, BuildOptions* build);
 /// Declares --promote (returned), --bits and --replicas.
 CLI::Option* AddStructureFlags(CLI::App& app, BuildOptions* build);
 /// Declares --fast-memory (returned) and --slow.

@@ -150,20 +150,9 @@ void AddOptions(CLI::App& app, BuildFlags* flags) {
           ->required();
   app.add_option("--rows", build->rows, "use only the first rows (0: all)");
   AddGraphFlags(app, build);
-  app.add_option("--ef-construction", build->ef_construction,
-                 "beam width of insertion; with --method partition, only for the highest ranks")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  app.add_option("--alpha", build->alpha,
-                 "link selection in L0 and L1: above 1, also keeps links that a detour of up to "
-                 "this factor could replace, and selects the links of L0 twice; 1: as in HNSW, "
-                 "faster to build, slower to search")
-      ->check(CLI::Range(1.0, 2.0))
-      ->capture_default_str();
+  AddConstructionFlags(app, build);
   AddBuildFlags(app, &flags->call);
   AddBoundedOptions(app, flags, base, out);
-  app.add_option("--seed", build->seed, "random seed; the same seed gives the same bytes")
-      ->capture_default_str();
   app.add_option(
       "--labels", build->labels,
       "file of n 64-bit labels to return instead of row numbers (.npy, raw u64, .ivecs or .ibin)");

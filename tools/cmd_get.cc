@@ -7,6 +7,7 @@
 #include "datasets/vector_writer.h"
 #include "hmann/hmann.h"
 #include "index/base/status_macros.h"
+#include "tools/collection_writer.h"
 #include "tools/commands.h"
 #include "tools/print.h"
 
@@ -27,53 +28,83 @@ nlohmann::ordered_json Components(const std::byte* vector, std::uint32_t dim) {
   return values;
 }
 
-nlohmann::ordered_json Components(const std::byte* vector, const IndexInfo& info) {
-  if (IsFloat(info.dtype)) {
-    std::vector<float> values(info.dim);
-    ReadComponents(info.dtype, vector, info.dim, values.data());
+/// Vectors that were found, one after another.
+struct Found {
+  DType dtype = DType::kF32;
+  std::uint32_t dim = 0;
+  std::vector<std::byte> vectors;
+  std::vector<std::string> attributes;  ///< of a collection: JSON objects
+
+  std::size_t bytes() const { return dim * SizeOf(dtype); }
+};
+
+nlohmann::ordered_json Components(const std::byte* vector, const Found& found) {
+  if (IsFloat(found.dtype)) {
+    std::vector<float> values(found.dim);
+    ReadComponents(found.dtype, vector, found.dim, values.data());
     return values;
   }
-  return info.dtype == DType::kU8 ? Components<std::uint8_t>(vector, info.dim)
-                                  : Components<std::int8_t>(vector, info.dim);
+  return found.dtype == DType::kU8 ? Components<std::uint8_t>(vector, found.dim)
+                                   : Components<std::int8_t>(vector, found.dim);
 }
 
-absl::Status Write(const std::string& path, const IndexInfo& info,
-                   const std::vector<std::byte>& vectors, std::uint64_t count) {
-  HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, info.dim));
-  if (writer.dtype() != info.dtype) {
-    return InvalidArgument(path, ": expected a file of ", std::string(Name(info.dtype)),
+absl::Status Write(const std::string& path, const Found& found, std::uint64_t count) {
+  HMANN_ASSIGN_OR_RETURN(VectorWriter writer, VectorWriter::Create(path, found.dim));
+  if (writer.dtype() != found.dtype) {
+    return InvalidArgument(path, ": expected a file of ", std::string(Name(found.dtype)),
                            " vectors, as the index has them");
   }
-  HMANN_RETURN_IF_ERROR(writer.Append(vectors.data(), count));
+  HMANN_RETURN_IF_ERROR(writer.Append(found.vectors.data(), count));
   return writer.Commit();
 }
 
-absl::Status Get(const GetFlags& flags) {
+absl::StatusOr<Found> GetOfCollection(const GetFlags& flags) {
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection,
+                         OpenFolder(flags.index, ForReading(), progress));
+  const CollectionInfo info = collection->info();
+  Found found{info.dtype, info.dim, {}, {}};
+  found.vectors.resize(flags.labels.size() * found.bytes());
+  HMANN_RETURN_IF_ERROR(CollectionSearcher().Get(*collection->Now(), flags.labels,
+                                                 found.vectors.data(), &found.attributes));
+  return found;
+}
+
+absl::StatusOr<Found> GetOfIndex(const GetFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index));
   for (const std::string& warning : index->Warnings()) std::cerr << "warning: " << warning << '\n';
-  const IndexInfo& info = index->info();
-  const std::size_t bytes = info.dim * SizeOf(info.dtype);
-  std::vector<std::byte> vectors(flags.labels.size() * bytes);
-  HMANN_RETURN_IF_ERROR(Searcher(index).Get(flags.labels, vectors.data()));
-  if (!flags.out.empty())
-    HMANN_RETURN_IF_ERROR(Write(flags.out, info, vectors, flags.labels.size()));
-  nlohmann::ordered_json found = nlohmann::ordered_json::array();
+  Found found{index->info().dtype, index->info().dim, {}, {}};
+  found.vectors.resize(flags.labels.size() * found.bytes());
+  HMANN_RETURN_IF_ERROR(Searcher(index).Get(flags.labels, found.vectors.data()));
+  return found;
+}
+
+absl::Status Get(const GetFlags& flags) {
+  HMANN_ASSIGN_OR_RETURN(const Found found,
+                         Collection::Is(flags.index) ? GetOfCollection(flags) : GetOfIndex(flags));
+  if (!flags.out.empty()) HMANN_RETURN_IF_ERROR(Write(flags.out, found, flags.labels.size()));
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < flags.labels.size() && (flags.json || flags.out.empty()); ++i) {
-    const nlohmann::ordered_json vector = Components(vectors.data() + i * bytes, info);
-    if (!flags.json) std::cout << flags.labels[i] << ": " << JsonText(vector) << '\n';
-    found.push_back({{"label", flags.labels[i]}, {"vector", vector}});
+    const nlohmann::ordered_json vector =
+        Components(found.vectors.data() + i * found.bytes(), found);
+    const std::string attributes = found.attributes.empty() ? "" : found.attributes[i];
+    if (!flags.json)
+      std::cout << flags.labels[i] << ": " << JsonText(vector) << (attributes.empty() ? "" : " ")
+                << attributes << '\n';
+    rows.push_back({{"label", flags.labels[i]}, {"vector", vector}});
+    if (!attributes.empty()) rows.back()["attributes"] = nlohmann::ordered_json::parse(attributes);
   }
   if (!flags.json) return absl::OkStatus();
   return PrintJson(
-      {{"dtype", std::string(Name(info.dtype))}, {"dim", info.dim}, {"vectors", found}});
+      {{"dtype", std::string(Name(found.dtype))}, {"dim", found.dim}, {"vectors", rows}});
 }
 
 }  // namespace
 
 CommandAction SetupGet(CLI::App& app) {
   auto flags = std::make_shared<GetFlags>();
-  app.add_option("INDEX", flags->index, "index file")->required();
-  app.add_option("--labels", flags->labels, "labels, as 17,3 or as separate words")
+  app.add_option("INDEX", flags->index, "index file, or folder of a collection")->required();
+  app.add_option("--labels,LABEL", flags->labels, "labels, as 17,3 or as separate words")
       ->delimiter(',')
       ->required();
   app.add_option(

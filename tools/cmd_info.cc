@@ -13,6 +13,7 @@
 #include "index/construct/fast_memory.h"
 #include "index/distance/simd_level.h"
 #include "index/report/report.h"
+#include "tools/collection_writer.h"
 #include "tools/commands.h"
 #include "tools/connect_flags.h"
 #include "tools/open_flags.h"
@@ -160,11 +161,34 @@ absl::Status DescribeLive(const InfoFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status DescribeCollection(const InfoFlags& flags) {
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection,
+                         OpenFolder(flags.index, ForReading(flags.open), progress));
+  const CollectionInfo info = collection->info();
+  if (flags.json) return PrintJson(ToJson(info));
+  std::cout << absl::StrFormat("%s  (collection %s)\n  %d vectors, %d x %s, metric %s\n",
+                               flags.index, info.id, info.live, info.dim,
+                               std::string(Name(info.dtype)), std::string(Name(info.metric)))
+            << absl::StrFormat(
+                   "  sealed index   %d vectors, %d of them dead%s\n"
+                   "  not in it      %d vectors, %d of them in %d graphs; %s of memory\n"
+                   "  journal        %s; write %d is the last, the sealed index has those to %d\n",
+                   info.sealed_rows, info.sealed_dead,
+                   info.sealed_file.empty() ? "" : ": " + info.sealed_file, info.delta_rows,
+                   info.delta_rows - info.tail_rows, info.graphs.size(),
+                   FormatSize(info.delta_bytes), FormatSize(info.journal_bytes), info.sequence,
+                   info.covered);
+  if (!info.last_error.empty()) std::cout << "  last error     " << info.last_error << '\n';
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 CommandAction SetupInfo(CLI::App& app) {
   auto flags = std::make_shared<InfoFlags>();
-  CLI::Option* index = app.add_option("INDEX", flags->index, "index file");
+  CLI::Option* index =
+      app.add_option("INDEX", flags->index, "index file, or folder of a collection");
   app.add_flag("--cpu", flags->cpu,
                "show the SIMD levels of this build and CPU instead (HMANN_SIMD forces one)")
       ->excludes(index);
@@ -182,6 +206,7 @@ CommandAction SetupInfo(CLI::App& app) {
   });
   return [flags]() -> absl::Status {
     if (flags->cpu) return DescribeCpu(flags->json);
+    if (flags->server.empty() && Collection::Is(flags->index)) return DescribeCollection(*flags);
     if (flags->live) return DescribeLive(*flags);
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
     if (flags->json) return PrintJson(InfoJson(flags->index, info));

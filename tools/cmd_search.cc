@@ -2,13 +2,17 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "datasets/vector_file.h"
 #include "hmann/hmann.h"
 #include "index/base/clock.h"
 #include "index/base/status_macros.h"
+#include "index/distance/simd_level.h"
+#include "tools/collection_writer.h"
 #include "tools/commands.h"
 #include "tools/open_flags.h"
 #include "tools/query_report.h"
@@ -28,13 +32,14 @@ struct SearchFlags {
 using Clock = std::chrono::steady_clock;
 
 /// The data of one thread. It has cache lines of its own, since it counts at every step.
-struct alignas(64) Worker {
-  explicit Worker(const std::shared_ptr<const Index>& index) : searcher(index) {}
-  Searcher searcher;
-  Answer answer;
-  Counters counters;
+template <typename SearcherType>
+struct alignas(64) WorkerOf {
+  SearcherType searcher;
+  Answer answer = {};
+  Counters counters = {};
   std::uint64_t cut_short = 0;
 };
+using Worker = WorkerOf<Searcher>;
 
 /// Chooses the user's parameters, or those of the tuned table for the user's target.
 absl::Status ChooseParams(const Index& index, const SearchParams& options, QueryRun* run) {
@@ -106,35 +111,91 @@ absl::Status Select(const Index& index, const SearchParams& search, const std::s
   return absl::OkStatus();
 }
 
+/// The same in a collection.
+absl::Status Select(const std::shared_ptr<const Moment>& moment, const SearchParams& search,
+                    const std::string& text, std::shared_ptr<const PreparedSearch>* prepared,
+                    QueryRun* run) {
+  std::optional<Filter> filter;
+  if (!text.empty()) {
+    HMANN_ASSIGN_OR_RETURN(filter, Filter::Parse(text));
+    run->filter = filter->text();
+  }
+  HMANN_ASSIGN_OR_RETURN(*prepared, Prepare(moment, search, filter ? &*filter : nullptr));
+  run->requested = search;
+  run->params = ParamsOf(**prepared);
+  run->matches += static_cast<double>(MatchingRows(**prepared));
+  return absl::OkStatus();
+}
+
 /// Selects by --filter once for all queries, or by --filter-tags for each.
-absl::StatusOr<std::vector<Selection>> SelectAll(const Index& index, const SearchFlags& flags,
-                                                 std::uint64_t queries, QueryRun* run) {
+template <typename Selected, typename From>
+absl::StatusOr<std::vector<Selected>> SelectAll(const From& from, const SearchFlags& flags,
+                                                std::uint64_t queries, QueryRun* run) {
   std::vector<std::string> filters = {flags.query.filter};
   if (!flags.filter_tags.empty()) {
     HMANN_ASSIGN_OR_RETURN(filters, ReadTagFilters(flags.filter_tags, queries));
     filters.resize(std::max<std::uint64_t>(queries, 1));
   }
-  std::vector<Selection> selections(filters.size());
+  std::vector<Selected> selections(filters.size());
   for (std::size_t i = 0; i < filters.size(); ++i)
-    HMANN_RETURN_IF_ERROR(Select(index, flags.query.search, filters[i], &selections[i], run));
+    HMANN_RETURN_IF_ERROR(Select(from, flags.query.search, filters[i], &selections[i], run));
   run->matches /= static_cast<double>(filters.size());
   if (!flags.filter_tags.empty()) run->filter = flags.filter_tags;
   return selections;
 }
 
-/// Adds up what the workers have counted.
-void Count(const std::vector<Worker>& workers, bool has_budget, QueryRun* run) {
+/// Adds up what the workers have counted, and reports.
+template <typename AnyWorker>
+absl::Status CountAndReport(const std::vector<AnyWorker>& workers, const QueryFlags& flags,
+                            QueryRun* run) {
+  const bool has_budget = flags.search.budget.has_value();
   run->counters.emplace();
   if (has_budget) run->cut_short.emplace(0);
-  for (const Worker& worker : workers) {
+  for (const AnyWorker& worker : workers) {
     *run->counters += worker.counters;
     if (has_budget) *run->cut_short += worker.cut_short;
   }
+  return Report(*run, flags);
+}
+
+absl::Status SearchCollection(const SearchFlags& flags, VectorFile queries) {
+  const auto start = Clock::now();
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection,
+                         OpenFolder(flags.index, ForReading(flags.open), progress));
+  QueryRun run;
+  run.open_seconds = SecondsSince(start);
+  const CollectionInfo info = collection->info();
+  HMANN_RETURN_IF_ERROR(queries.FitQueries(info.dim, info.dtype, "the collection"));
+  HMANN_RETURN_IF_ERROR(CheckFiles(flags.query, queries.n()));
+  if (flags.in_flight > 1)
+    return InvalidArgument("--in-flight: a thread answers one query of a collection at a time");
+  HMANN_ASSIGN_OR_RETURN(run.simd, ChosenSimd());
+  run.metric = info.metric;
+  run.n = std::max<std::uint64_t>(info.live, 1);
+  run.threads = flags.query.threads;
+  HMANN_ASSIGN_OR_RETURN(const auto selections, SelectAll<std::shared_ptr<const PreparedSearch>>(
+                                                    collection->Now(), flags, queries.n(), &run));
+  std::vector<WorkerOf<CollectionSearcher>> workers(static_cast<std::size_t>(run.threads));
+  HMANN_RETURN_IF_ERROR(RunQueries(
+      queries.n(),
+      [&](int thread, std::uint64_t i, std::vector<Neighbor>* answer) {
+        auto& worker = workers[static_cast<std::size_t>(thread)];
+        const absl::Status status =
+            worker.searcher.Search(queries.Row(i), *selections[selections.size() == 1 ? 0 : i],
+                                   &worker.answer, &worker.counters);
+        answer->swap(worker.answer.nearest);
+        worker.cut_short += worker.answer.cut_short ? 1 : 0;
+        return status;
+      },
+      &run));
+  return CountAndReport(workers, flags.query, &run);
 }
 
 absl::Status Search(const SearchFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(VectorFile queries,
                          VectorFile::Open(flags.query.queries, flags.query.rows));
+  if (Collection::Is(flags.index)) return SearchCollection(flags, std::move(queries));
   const auto start = Clock::now();
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index,
@@ -150,7 +211,7 @@ absl::Status Search(const SearchFlags& flags) {
   run.n = index->info().n;
   run.in_flight = flags.in_flight;
   HMANN_ASSIGN_OR_RETURN(const std::vector<Selection> selections,
-                         SelectAll(*index, flags, queries.n(), &run));
+                         SelectAll<Selection>(*index, flags, queries.n(), &run));
   const auto params_of = [&](std::uint64_t i) -> const ResolvedParams& {
     return selections[selections.size() == 1 ? 0 : i].params;
   };
@@ -158,7 +219,7 @@ absl::Status Search(const SearchFlags& flags) {
   run.threads = flags.query.threads;
   std::vector<Worker> workers;
   workers.reserve(static_cast<std::size_t>(run.threads));
-  for (int thread = 0; thread < run.threads; ++thread) workers.emplace_back(index);
+  for (int thread = 0; thread < run.threads; ++thread) workers.push_back({Searcher(index)});
   if (queries.n() > 0) {
     Answer first;
     // An error of this query is reported when its turn comes.
@@ -181,15 +242,14 @@ absl::Status Search(const SearchFlags& flags) {
   } else {
     HMANN_RETURN_IF_ERROR(RunQueries(queries.n(), answer_one, &run));
   }
-  Count(workers, flags.query.search.budget.has_value(), &run);
-  return Report(run, flags.query);
+  return CountAndReport(workers, flags.query, &run);
 }
 
 }  // namespace
 
 CommandAction SetupSearch(CLI::App& app) {
   auto flags = std::make_shared<SearchFlags>();
-  app.add_option("INDEX", flags->index, "index file")->required();
+  app.add_option("INDEX", flags->index, "index file, or folder of a collection")->required();
   AddQueryFlags(app, &flags->query);
   AddOpenFlags(app, &flags->open);
   CLI::Option* tags = app.add_option("--filter-tags", flags->filter_tags,

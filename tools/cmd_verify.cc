@@ -5,6 +5,7 @@
 #include "hmann/hmann.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "tools/collection_writer.h"
 #include "tools/commands.h"
 #include "tools/print.h"
 
@@ -16,13 +17,27 @@ struct VerifyFlags {
   bool json = false;
 };
 
+absl::Status VerifyCollection(const VerifyFlags& flags) {
+  Progress progress;
+  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection,
+                         OpenFolder(flags.index, ForReading(), progress));
+  HMANN_RETURN_IF_ERROR(collection->Verify(progress));
+  const CollectionInfo info = collection->info();
+  if (flags.json)
+    return PrintJson({{"ok", true}, {"live", info.live}, {"sequence", info.sequence}});
+  std::cout << absl::StrFormat("%s: sound; %d vectors, sequence %d\n", flags.index, info.live,
+                               info.sequence);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 CommandAction SetupVerify(CLI::App& app) {
   auto flags = std::make_shared<VerifyFlags>();
-  app.add_option("INDEX", flags->index, "index file")->required();
+  app.add_option("INDEX", flags->index, "index file, or folder of a collection")->required();
   app.add_flag("--json", flags->json, "print one JSON object on stdout");
   return [flags]() -> absl::Status {
+    if (Collection::Is(flags->index)) return VerifyCollection(*flags);
     HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(flags->index));
     Progress progress;
     HMANN_RETURN_IF_ERROR(Verify(flags->index, progress));

@@ -74,7 +74,7 @@ class Fetcher {
 
   absl::StatusOr<std::vector<FetchedFile>> Run() {
     HMANN_RETURN_IF_ERROR(MakeFolders(folder_));
-    HMANN_ASSIGN_OR_RETURN(manifest_, Manifest::Read(folder_));
+    HMANN_ASSIGN_OR_RETURN(manifest_, DataManifest::Read(folder_));
     for (const RemoteFile& file : selection_.files) {
       HMANN_RETURN_IF_ERROR(file.content == Content::kArchive ? BringArchive(file)
                                                               : BringFile(file));
@@ -172,7 +172,7 @@ class Fetcher {
   const FetchOptions& options_;
   const std::string folder_;
   Progress& progress_;
-  Manifest manifest_;
+  DataManifest manifest_;
   std::vector<FetchedFile> fetched_;
 };
 

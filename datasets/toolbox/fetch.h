@@ -28,12 +28,12 @@ struct FetchedFile {
 /// Downloads the files of a selection into a folder. A file is downloaded to
 /// `<name>.part` and gets its name only when it is complete. Then its size equals that
 /// computed from the format, its header is checked, and n is rewritten for a prefix. The
-/// first download pins the checksum in the folder's manifest (see Manifest); later ones
-/// compare it. The next call resumes an interrupted download. Archives are unpacked and
-/// removed.
+/// first download pins the checksum in the folder's manifest (see DataManifest); later
+/// ones compare it. The next call resumes an interrupted download. Archives are unpacked
+/// and removed.
 ///
-/// Errors: those of Download, UnpackArchive and Manifest; INVALID_ARGUMENT if a header
-/// contradicts the catalog.
+/// Errors: those of Download, UnpackArchive and DataManifest; INVALID_ARGUMENT if a
+/// header contradicts the catalog.
 absl::StatusOr<std::vector<FetchedFile>> Fetch(const Selection& selection,
                                                const FetchOptions& options, Progress& progress);
 

@@ -19,7 +19,7 @@ constexpr std::uint64_t kBlockBytes = 16_MiB;
 
 }  // namespace
 
-absl::StatusOr<Manifest::Entry> MeasureFile(const std::string& path, Progress& progress) {
+absl::StatusOr<DataManifest::Entry> MeasureFile(const std::string& path, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   file.Advise(MappedFile::Access::kSequential, 0, file.bytes().size());
   XXH3_state_t state;
@@ -32,14 +32,14 @@ absl::StatusOr<Manifest::Entry> MeasureFile(const std::string& path, Progress& p
     progress.Advance(bytes);
   }
   progress.Finish();
-  return Manifest::Entry{
+  return DataManifest::Entry{
       .bytes = file.bytes().size(),
       .xxh3 = absl::StrCat(absl::Hex(XXH3_64bits_digest(&state), absl::kZeroPad16)),
       .url = ""};
 }
 
-absl::StatusOr<Manifest> Manifest::Read(const std::string& folder) {
-  Manifest manifest;
+absl::StatusOr<DataManifest> DataManifest::Read(const std::string& folder) {
+  DataManifest manifest;
   manifest.folder_ = folder;
   const std::string path = absl::StrCat(folder, "/", kFileName);
   const auto text = ReadTextFile(path, kMostManifestBytes);
@@ -61,13 +61,13 @@ absl::StatusOr<Manifest> Manifest::Read(const std::string& folder) {
   return manifest;
 }
 
-const Manifest::Entry* Manifest::Find(const std::string& name) const {
+const DataManifest::Entry* DataManifest::Find(const std::string& name) const {
   const auto found = entries_.find(name);
   return found == entries_.end() ? nullptr : &found->second;
 }
 
-absl::Status Manifest::CheckOrPin(const std::string& path, const std::string& name,
-                                  const std::string& url, Progress& progress) {
+absl::Status DataManifest::CheckOrPin(const std::string& path, const std::string& name,
+                                      const std::string& url, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(Entry measured, MeasureFile(path, progress));
   if (const Entry* pinned = Find(name); pinned != nullptr) {
     if (pinned->bytes == measured.bytes && pinned->xxh3 == measured.xxh3) return absl::OkStatus();
@@ -82,7 +82,7 @@ absl::Status Manifest::CheckOrPin(const std::string& path, const std::string& na
   return Write();
 }
 
-absl::Status Manifest::Write() const {
+absl::Status DataManifest::Write() const {
   nlohmann::ordered_json json;
   json["files"] = nlohmann::ordered_json::object();
   for (const auto& [name, entry] : entries_)

@@ -13,7 +13,7 @@ namespace hmann {
 /// Records the files of a download folder as they first came: `manifest.json` next to
 /// them, {"files": {name: {"bytes", "xxh3", "url"}}}. If a file later differs, or a new
 /// download has other content, that is an error until its entry is removed by hand.
-class Manifest {
+class DataManifest {
  public:
   static constexpr const char* kFileName = "manifest.json";
 
@@ -25,7 +25,7 @@ class Manifest {
 
   /// An absent manifest is an empty one. Errors: INVALID_ARGUMENT for a manifest of
   /// another form.
-  static absl::StatusOr<Manifest> Read(const std::string& folder);
+  static absl::StatusOr<DataManifest> Read(const std::string& folder);
 
   /// nullptr if there is none.
   const Entry* Find(const std::string& name) const;
@@ -43,6 +43,6 @@ class Manifest {
 };
 
 /// Size and XXH3-64 of a file, streamed. Errors: as open(2).
-absl::StatusOr<Manifest::Entry> MeasureFile(const std::string& path, Progress& progress);
+absl::StatusOr<DataManifest::Entry> MeasureFile(const std::string& path, Progress& progress);
 
 }  // namespace hmann

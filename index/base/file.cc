@@ -91,7 +91,9 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   struct stat status {};
   // Opening a pipe would wait for a process that writes to it.
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    return InvalidArgument(path, ": not a regular file");
+    return InvalidArgument(
+        path, ": ",
+        S_ISDIR(status.st_mode) ? "is a folder, expected a file" : "not a regular file");
   HMANN_ASSIGN_OR_RETURN(const FileDescriptor source, FileDescriptor::Open(path, O_RDONLY));
   if (::fstat(source.fd(), &status) != 0) return ErrnoError(errno, "stat", path);
   MappedFile file;

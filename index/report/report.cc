@@ -175,6 +175,26 @@ absl::StatusOr<Calibration> ReadCalibration(const std::string& index, const Inde
   return NotFound(index, ": not calibrated");
 }
 
+nlohmann::ordered_json ToJson(const CollectionInfo& info) {
+  return {{"live", info.live},
+          {"sealed_rows", info.sealed_rows},
+          {"sealed_dead", info.sealed_dead},
+          {"delta_rows", info.delta_rows},
+          {"graphs", info.graphs},
+          {"tail_rows", info.tail_rows},
+          {"delta_bytes", info.delta_bytes},
+          {"journal_bytes", info.journal_bytes},
+          {"sequence", info.sequence},
+          {"covered", info.covered},
+          {"merges", info.merges},
+          {"last_error", info.last_error},
+          {"sealed_file", info.sealed_file},
+          {"dtype", Name(info.dtype)},
+          {"dim", info.dim},
+          {"metric", Name(info.metric)},
+          {"id", info.id}};
+}
+
 nlohmann::ordered_json InfoJson(const std::string& path, const IndexInfo& info) {
   nlohmann::ordered_json json = ToJson(info);
   json["calibration"] = ToJson(ReadCalibration(path, info));

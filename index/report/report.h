@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "hmann/build.h"
+#include "hmann/collection.h"
 #include "hmann/info.h"
 #include "hmann/tune.h"
 #include "index/tune/forecast.h"
@@ -36,6 +37,9 @@ absl::StatusOr<Calibration> ReadCalibration(const std::string& index, const Inde
 
 /// The output of `hmann info --json` for the index file `path`.
 nlohmann::ordered_json InfoJson(const std::string& path, const IndexInfo& info);
+
+/// The output of `hmann info --json` for a collection.
+nlohmann::ordered_json ToJson(const CollectionInfo& info);
 
 /// The output of `hmann plan --json`.
 nlohmann::ordered_json ToJson(const PlanReport& report);
