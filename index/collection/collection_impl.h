@@ -112,7 +112,6 @@ class CollectionImpl final : public Collection {
   std::mutex queue_mutex_;  ///< guards the next two
   std::vector<PendingWrite*> queue_;
   bool is_writing_ = false;
-  std::condition_variable written_;
 
   mutable std::mutex writing_;  ///< guards all that follows, and changes of now_
   Manifest manifest_;

@@ -78,6 +78,12 @@ class Journal::Statement {
     statement_.reset(statement);
   }
 
+  /// Makes it ready for other values.
+  Statement& Again() {
+    sqlite3_reset(statement_.get());
+    bound_ = 0;
+    return *this;
+  }
   Statement& Bind(std::uint64_t value) {
     if (code_ == SQLITE_OK)
       code_ = sqlite3_bind_int64(statement_.get(), ++bound_, static_cast<sqlite3_int64>(value));
@@ -217,11 +223,12 @@ absl::Status Journal::InsertAll(std::uint64_t first, std::span<const JournalEntr
                               .Bind(static_cast<std::uint64_t>(field.type))
                               .Run());
   }
+  Statement insert(*this, "INSERT INTO writes VALUES(?, ?, ?, ?, ?, ?)");
   for (const JournalEntry* entry : entries) {
     const std::string attributes = absl::StrJoin(entry->attributes, "\n");
     const std::string_view labels = BytesOf(entry->labels), puts = BytesOf(entry->puts),
                            vectors = BytesOf(entry->vectors);
-    HMANN_RETURN_IF_ERROR(Statement(*this, "INSERT INTO writes VALUES(?, ?, ?, ?, ?, ?)")
+    HMANN_RETURN_IF_ERROR(insert.Again()
                               .Bind(first)
                               .Bind(labels, false)
                               .Bind(puts, false)

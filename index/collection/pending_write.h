@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -39,7 +40,14 @@ struct PendingWrite {
   std::vector<AttributeField> new_fields;
   absl::Status status;
   Written written;
-  bool is_done = false;
+
+  /// Waits for others, writes for all that wait, or is on disk (or refused).
+  enum class State : std::uint8_t { kWaits, kWrites, kDone };
+  std::atomic<State> state = State::kWaits;
+  void Enter(State next) {
+    state = next;
+    state.notify_one();
+  }
 };
 
 /// Checks a batch, and encodes its vectors. Of changes of one label, the last is left; an

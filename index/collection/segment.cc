@@ -46,7 +46,7 @@ std::uint64_t Segment::bytes() const {
   if (is_sealed()) return 0;
   std::uint64_t bytes = index_->info().file_bytes;
   for (const AttributeCells& cells : cells_)
-    bytes += sizeof(cells) + cells.size() * sizeof(AttributeCell);
+    bytes += sizeof(AttributeCells) + cells.size() * sizeof(AttributeCell);
   return bytes;
 }
 

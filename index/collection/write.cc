@@ -52,12 +52,15 @@ absl::StatusOr<Written> CollectionImpl::DeleteAll() {
 
 absl::StatusOr<Written> CollectionImpl::Run(PendingWrite& write) {
   if (options_.read_only) return FailedPrecondition(folder_, ": was opened for reading");
+  using State = PendingWrite::State;
   std::unique_lock lock(queue_mutex_);
   queue_.push_back(&write);
-  while (true) {
-    written_.wait(lock, [&] { return write.is_done || !is_writing_; });
-    if (write.is_done) break;
-    is_writing_ = true;
+  if (std::exchange(is_writing_, true)) {
+    lock.unlock();
+    write.state.wait(State::kWaits);
+    lock.lock();
+  }
+  if (write.state != State::kDone) {  // it is the first in the queue, and writes
     std::size_t bytes = 0, size = 0;
     while (size < queue_.size() && bytes < kMostTogether) bytes += queue_[size++]->rows.size();
     const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(size);
@@ -65,11 +68,12 @@ absl::StatusOr<Written> CollectionImpl::Run(PendingWrite& write) {
     queue_.erase(queue_.begin(), end);
     lock.unlock();
     WriteGroup(group);
-    lock.lock();
-    for (PendingWrite* done : group) done->is_done = true;
-    is_writing_ = false;
-    written_.notify_all();
+    lock.lock();  // they end after this one has let go of it
+    for (PendingWrite* done : group) done->Enter(State::kDone);
+    is_writing_ = !queue_.empty();
+    if (is_writing_) queue_.front()->Enter(State::kWrites);
   }
+  lock.unlock();
   HMANN_RETURN_IF_ERROR(write.status);
   return write.written;
 }
