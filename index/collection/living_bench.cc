@@ -44,6 +44,7 @@ struct Options {
   std::uint32_t rate = 500;
   double minutes = 0.5, recall = 0.95;
   std::uint64_t delta = 100'000;
+  int merge_threads = 1;
 };
 
 /// Writes and searches one collection.
@@ -91,8 +92,10 @@ class Bench {
 
   void Open(bool merges) {
     collection_.reset();
-    collection_ = Need(
-        Collection::Open(options_.folder, {.index = {.slow = options_.slow}, .merges = merges}));
+    collection_ =
+        Need(Collection::Open(options_.folder, {.index = {.slow = options_.slow},
+                                                .merges = merges,
+                                                .merge_threads = options_.merge_threads}));
   }
 
   const std::byte* Fresh(std::uint64_t i) const { return fresh_.Row(i % fresh_.n()); }
@@ -269,6 +272,7 @@ int main(int argc, char** argv) {
   app.add_option("--minutes", options.minutes, "of inserts and deletes; 0: no merge either");
   app.add_option("--recall", options.recall);
   app.add_option("--delta", options.delta, "rows");
+  app.add_option("--merge-threads", options.merge_threads);
   CLI11_PARSE(app, argc, argv);
   hmann::Bench(options).Run();
 }
