@@ -113,7 +113,7 @@ absl::Status MergeFiles::Write(const Moment& moment, MergeJob* job, std::uint64_
   HMANN_RETURN_IF_ERROR(rows.Open());
   const CollectionShape& shape = *moment.shape;
   const std::vector<std::uint64_t>& labels = rows.labels();
-  // The base, the new index, and the work of its build.
+  // The base, the new index, and the work of its build: a guess.
   const std::uint64_t need = labels.size() * (shape.vector_bytes * 3 + 300);
   HMANN_RETURN_IF_ERROR(CheckDiskRoom(folder_, "a merge", need));
   if (!labels.empty()) {

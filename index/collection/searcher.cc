@@ -21,7 +21,7 @@ class CollectionSearcher::Scratch {
     for (Entry& entry : searchers_) {
       if (entry.index == segment.index()) return *entry.searcher;
     }
-    // Segments come and go; a moment has a few of them.
+    // Segments come and go; a moment has a few of them. 8 is a guess.
     constexpr std::size_t kMost = 8;
     if (searchers_.size() == kMost) searchers_.erase(searchers_.begin());
     searchers_.push_back({segment.index(), std::make_unique<Searcher>(segment.index())});

@@ -252,8 +252,8 @@ class Resolution {
 
   /// Links lead mostly to nodes that do not match, so cells must find what links would.
   /// Thrice is a guess: at a share of 0.1, recall rose from 0.88 to 0.94 with twice the
-  /// cells and 0.96 with thrice on SIFT, from 0.93 to 0.95 on RootSIFT. Sixfold raised
-  /// 0.965 to 0.981 at 0.3 where 0.985 was wanted (doc/notes/filters.md).
+  /// cells and 0.96 with thrice on SIFT, from 0.93 to 0.95 on RootSIFT. Sixfold,
+  /// a guess from SIFT alone, raised 0.965 to 0.981 at 0.3 where 0.985 was wanted.
   void WidenCells() {
     const std::uint64_t more = options_.recall.value_or(kDefaultRecall) > kDefaultRecall ? 6 : 3;
     params_.nprobe = static_cast<std::uint32_t>(std::min(more * params_.nprobe, context_.n1));

@@ -108,8 +108,8 @@ struct CollectionInfo {
   std::string sealed_file{};
 };
 
-/// An attribute-less search, or one among the vectors for which a filter holds, prepared
-/// for one moment of a collection. It keeps that moment alive. Immutable and thread-safe.
+/// A search, perhaps among the vectors for which a filter holds, prepared for one moment
+/// of a collection. It keeps that moment alive. Immutable and thread-safe.
 class PreparedSearch;
 
 /// One moment of a collection: what it contained after one write. Immutable and
