@@ -20,8 +20,9 @@ const IndexImpl& ImplOf(const Index& index) { return *index.impl_; }
 
 absl::StatusOr<std::shared_ptr<const Index>> Index::Open(const std::string& path,
                                                          const OpenOptions& options,
-                                                         Progress* progress) {
-  HMANN_ASSIGN_OR_RETURN(IndexFile file, IndexFile::Open(path));
+                                                         Progress* progress,
+                                                         const OnMapped& on_mapped) {
+  HMANN_ASSIGN_OR_RETURN(IndexFile file, IndexFile::Open(path, Formats::kCurrent, on_mapped));
   auto impl = std::make_unique<IndexImpl>(std::move(file));
   Progress quiet(Progress::Show::kNever);
   HMANN_RETURN_IF_ERROR(impl->Place(options, progress != nullptr ? *progress : quiet));

@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "CLI/App.hpp"
@@ -209,8 +210,18 @@ class Bench {
     Say("  reads", static_cast<double>(counters.io_reads) / static_cast<double>(queries), "");
   }
 
-  /// Inserts and deletes at a rate, in writes of a hundredth of a second, with merges.
+  std::vector<std::uint64_t> SealedLabels() const {
+    std::vector<std::uint64_t> all;
+    const auto index = Need(Index::Open(collection_->info().sealed_file, {.fast = "mapped"}));
+    Need(index->ForLabels(
+        [&](auto, auto labels) { all.insert(all.end(), labels.begin(), labels.end()); }));
+    return all;
+  }
+
+  /// Replaces random vectors by new ones at a rate, in writes of a hundredth of a second,
+  /// with merges.
   void Stream() {
+    std::vector<std::uint64_t> live = SealedLabels();
     Open(true);
     std::mt19937_64 random(9);
     const auto start = Clock::now();
@@ -221,7 +232,7 @@ class Bench {
     while (SecondsSince(start) < options_.minutes * 60) {
       WriteBatch batch;
       for (std::uint64_t i = 0; i < some; ++i) {
-        batch.Delete(random() % next_);
+        batch.Delete(std::exchange(live[random() % live.size()], next_));
         Put(batch, next_++);
       }
       const auto status = collection_->Write(batch);

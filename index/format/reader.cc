@@ -8,10 +8,13 @@
 
 namespace hmann {
 
-absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path, Formats formats) {
+absl::StatusOr<IndexFile> IndexFile::Open(
+    const std::string& path, Formats formats,
+    const std::function<void(std::span<const std::byte>)>& on_mapped) {
   IndexFile index;
   HMANN_ASSIGN_OR_RETURN(index.file_, MappedFile::Open(path));
   const std::span<const std::byte> bytes = index.file_.bytes();
+  if (on_mapped) on_mapped(bytes);
   HMANN_ASSIGN_OR_RETURN(
       Header header,
       DecodeHeader(path, bytes.first(std::min<std::size_t>(bytes.size(), kHeaderBytes)),

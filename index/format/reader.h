@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,9 +26,11 @@ class IndexFile {
  public:
   /// Errors: as open(2); INVALID_ARGUMENT "not an hmann index" for a foreign file;
   /// UNIMPLEMENTED for another version of the format; DATA_LOSS naming offset, expected
-  /// and found for a truncated or corrupt file.
-  static absl::StatusOr<IndexFile> Open(const std::string& path,
-                                        Formats formats = Formats::kCurrent);
+  /// and found for a truncated or corrupt file. `on_mapped`, if given, gets the bytes of
+  /// the file before they are read.
+  static absl::StatusOr<IndexFile> Open(
+      const std::string& path, Formats formats = Formats::kCurrent,
+      const std::function<void(std::span<const std::byte>)>& on_mapped = nullptr);
 
   bool is_old() const { return is_old_; }  ///< format 2
   const IndexMetadata& metadata() const { return metadata_; }

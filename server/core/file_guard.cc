@@ -3,15 +3,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cinttypes>
 #include <cstddef>
-#include <cstdio>
-#include <fstream>
 #include <mutex>
 #include <utility>
 
@@ -66,21 +63,6 @@ void HandleSignals() {
   static_cast<void>(done);
 }
 
-void Watch(std::uintptr_t begin, std::uintptr_t end, std::atomic<bool>* torn) {
-  const std::lock_guard lock(g_mappings_mutex);
-  Mapping* free = nullptr;
-  for (Mapping& mapping : g_mappings) {
-    const bool used = mapping.torn.load() != nullptr;
-    // It is of another generation of the same file.
-    if (used && mapping.begin.load() == begin) return;
-    if (!used && free == nullptr) free = &mapping;
-  }
-  if (free == nullptr) return;
-  free->begin.store(begin);
-  free->end.store(end);
-  free->torn.store(torn, std::memory_order_release);
-}
-
 void Forget(const std::atomic<bool>* torn) {
   const std::lock_guard lock(g_mappings_mutex);
   for (Mapping& mapping : g_mappings) {
@@ -108,17 +90,18 @@ absl::StatusOr<std::unique_ptr<FileGuard>> FileGuard::Take(const std::string& pa
 
 FileGuard::~FileGuard() { Forget(&torn_); }
 
-absl::Status FileGuard::WatchMappings() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    std::uint64_t begin = 0, end = 0, inode = 0;
-    unsigned device_major = 0, device_minor = 0;
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &begin, &end,
-                    &device_major, &device_minor, &inode) == 5 &&
-        inode == before_.st_ino && makedev(device_major, device_minor) == before_.st_dev) {
-      Watch(begin, end, &torn_);
-    }
-  }
+void FileGuard::Watch(std::span<const std::byte> mapped) {
+  const std::lock_guard lock(g_mappings_mutex);
+  const auto free = std::find_if(g_mappings.begin(), g_mappings.end(),
+                                 [](const Mapping& m) { return m.torn.load() == nullptr; });
+  if (free == g_mappings.end()) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
+  free->begin.store(begin);
+  free->end.store(begin + mapped.size());
+  free->torn.store(&torn_, std::memory_order_release);
+}
+
+absl::Status FileGuard::CheckOpened() {
   struct stat now {};
   if (stat(path_.c_str(), &now) != 0 || now.st_ino != before_.st_ino ||
       now.st_dev != before_.st_dev || Changed()) {

@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -33,10 +35,11 @@ class FileGuard {
   FileGuard& operator=(const FileGuard&) = delete;
 
   bool has_lease() const { return lease_; }
-  /// Watches the mappings of the file. Call it after the file was opened and mapped.
-  /// Errors: FAILED_PRECONDITION when `path` is another file by now, or the file has
-  /// changed.
-  absl::Status WatchMappings();
+  /// Watches a mapping of the file, until the guard is destroyed.
+  void Watch(std::span<const std::byte> mapped);
+  /// Call it after the file was opened and mapped. Errors: FAILED_PRECONDITION when `path`
+  /// is another file by now, or the file has changed.
+  absl::Status CheckOpened();
   /// True when another process writes to the file, or wants to.
   bool Changed() const;
   /// Lets a waiting writer proceed. The mapped data must not be read after this.

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 
@@ -43,7 +44,7 @@ class FileGuardTest : public testing::Test {
 TEST_F(FileGuardTest, AWriterWaitsUntilItIsLetGoOn) {
   const auto guard = Taken(path_);
   if (!guard->has_lease()) GTEST_SKIP() << "no leases on the file system of " << path_;
-  EXPECT_TRUE(guard->WatchMappings().ok());
+  EXPECT_TRUE(guard->CheckOpened().ok());
   EXPECT_FALSE(guard->Changed());
   EXPECT_EQ(OpenToWrite(), -1);
   EXPECT_EQ(errno, EWOULDBLOCK);
@@ -58,7 +59,7 @@ TEST_F(FileGuardTest, WithoutALeaseSizeAndTimeTell) {
   const int writer = OpenToWrite();  // prevents any lease
   const auto guard = Taken(path_);
   EXPECT_FALSE(guard->has_lease());
-  EXPECT_TRUE(guard->WatchMappings().ok());
+  EXPECT_TRUE(guard->CheckOpened().ok());
   EXPECT_FALSE(guard->Changed());
   EXPECT_EQ(pwrite(writer, "y", 1, 5), 1);
   EXPECT_TRUE(guard->Changed());
@@ -70,7 +71,8 @@ TEST_F(FileGuardTest, APageThatIsGoneReadsAsZerosAndTells) {
   const auto guard = Taken(path_);
   void* mapped = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, writer, 0);
   ASSERT_NE(mapped, MAP_FAILED);
-  ASSERT_TRUE(guard->WatchMappings().ok());
+  guard->Watch({static_cast<const std::byte*>(mapped), kBytes});
+  ASSERT_TRUE(guard->CheckOpened().ok());
   ASSERT_EQ(ftruncate(writer, 4096), 0);
   const auto* bytes = static_cast<const volatile char*>(mapped);
   EXPECT_EQ(bytes[100], 'x');
@@ -80,14 +82,38 @@ TEST_F(FileGuardTest, APageThatIsGoneReadsAsZerosAndTells) {
   close(writer);
 }
 
+TEST_F(FileGuardTest, EachOfTwoGuardsOfAFileWatchesItsOwnMapping) {
+  const int writer = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  const auto map = [&] {
+    void* mapped = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, writer, 0);
+    return std::span(static_cast<const std::byte*>(mapped), kBytes);
+  };
+  auto first = Taken(path_);
+  const auto second = Taken(path_);
+  const std::span<const std::byte> of_first = map(), of_second = map();
+  first->Watch(of_first);
+  second->Watch(of_second);
+  ASSERT_EQ(ftruncate(writer, 4096), 0);
+  const auto read = [](std::span<const std::byte> bytes) {
+    return static_cast<const volatile std::byte&>(bytes[2 * 4096]);
+  };
+  EXPECT_EQ(read(of_first), std::byte{0});
+  first.reset();
+  EXPECT_EQ(read(of_second), std::byte{0});  // without a watch, SIGBUS ends the process
+  EXPECT_TRUE(second->Changed());
+  munmap(const_cast<std::byte*>(of_first.data()), kBytes);
+  munmap(const_cast<std::byte*>(of_second.data()), kBytes);
+  close(writer);
+}
+
 TEST_F(FileGuardTest, ARenameIsNoChangeOnceItIsServed) {
   const auto guard = Taken(path_);
-  ASSERT_TRUE(guard->WatchMappings().ok());
+  ASSERT_TRUE(guard->CheckOpened().ok());
   Write(path_ + ".new");
   std::filesystem::rename(path_ + ".new", path_);
   EXPECT_FALSE(guard->Changed());
   // During opening, a rename is a change: the name no longer stands for the guarded file.
-  EXPECT_THAT(std::string(guard->WatchMappings().message()),
+  EXPECT_THAT(std::string(guard->CheckOpened().message()),
               testing::HasSubstr("was replaced or written to while it was opened"));
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "index/base/random.h"
 #include "index/construct/pipeline.h"
 #include "server/core/errors.h"
+#include "server/core/file_guard.h"
 #include "server/core/jobs.h"
 #include "server/core/loader.h"
 
@@ -97,6 +99,22 @@ class GenerationsTest : public testing::Test {
   Metrics metrics_{registry_};
   const Serving serving_{registry_, pool_, {.max_query_threads = 1}, 1h, metrics_};
 };
+
+TEST(OpeningGenerations, AFileThatIsShortenedMeanwhileIsAnError) {
+  const TempFolder folder;
+  const std::string path = Built(folder, "short.hmann", 0);
+  const int writer = open(path.c_str(), O_RDWR | O_CLOEXEC);  // prevents a lease
+  const auto guard = FileGuard::Take(path);
+  ASSERT_TRUE(guard.ok()) << guard.status();
+  const auto opened =
+      Index::Open(path, {.fast = "mapped"}, nullptr, [&](std::span<const std::byte> bytes) {
+        (*guard)->Watch(bytes);
+        ASSERT_EQ(ftruncate(writer, 0), 0);
+      });
+  EXPECT_FALSE(opened.ok());  // and no SIGBUS has ended the process
+  EXPECT_FALSE((*guard)->CheckOpened().ok());
+  close(writer);
+}
 
 TEST_F(GenerationsTest, EachAnswerIsOfOneAndTheLastRequestEndsIt) {
   std::vector<std::weak_ptr<Generation>> all;

@@ -69,9 +69,12 @@ absl::StatusOr<std::shared_ptr<Generation>> Generation::Open(const std::string& 
   HMANN_ASSIGN_OR_RETURN(std::unique_ptr<FileGuard> guard, FileGuard::Take(path));
   if (before != nullptr) HMANN_RETURN_IF_ERROR(CheckBeside(path, options, before->info()));
   std::shared_ptr<Generation> generation(new Generation(path, std::move(guard)));
-  HMANN_ASSIGN_OR_RETURN(generation->index_, Index::Open(path, options, progress));
+  HMANN_ASSIGN_OR_RETURN(generation->index_, Index::Open(path, options, progress,
+                                                         [&](std::span<const std::byte> bytes) {
+                                                           generation->guard_->Watch(bytes);
+                                                         }));
   generation->index_->Warm(warm, progress);
-  HMANN_RETURN_IF_ERROR(generation->guard_->WatchMappings());
+  HMANN_RETURN_IF_ERROR(generation->guard_->CheckOpened());
   generation->load_seconds_ = SecondsSince(began);
   return generation;
 }

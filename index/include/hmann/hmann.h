@@ -73,12 +73,17 @@ inline constexpr std::uint32_t kNoId = 0xffffffff;
 class Executor;
 class IndexImpl;
 
+/// Gets the bytes of a file that was mapped, before they are read. They stay mapped while
+/// the index is open.
+using OnMapped = std::function<void(std::span<const std::byte> bytes)>;
+
 /// An open index. Immutable and thread-safe: any number of Searchers may use it at once.
 class Index {
  public:
   /// Checks the header and section table, then places the upper layers, then L0. Data
   /// copied to memory is compared with its checksum; data read in place is not (see Scrub
-  /// and Verify). `progress`, if given, shows the loading.
+  /// and Verify). `progress`, if given, shows the loading. `on_mapped`, if given, is called
+  /// with the index file.
   ///
   /// Errors: NOT_FOUND, INVALID_ARGUMENT (foreign file, unknown tier), DATA_LOSS
   /// (truncated or damaged), RESOURCE_EXHAUSTED, UNIMPLEMENTED (another version of the
@@ -86,7 +91,8 @@ class Index {
   /// are too coarse).
   static absl::StatusOr<std::shared_ptr<const Index>> Open(const std::string& path,
                                                            const OpenOptions& options = {},
-                                                           Progress* progress = nullptr);
+                                                           Progress* progress = nullptr,
+                                                           const OnMapped& on_mapped = nullptr);
   ~Index();
 
   const IndexInfo& info() const;
