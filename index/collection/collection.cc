@@ -39,6 +39,7 @@ absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::
   HMANN_RETURN_IF_ERROR(status);
   if (!options.read_only) {
     opened->RemoveOrphans();
+    opened->counted_rows_ = opened->Now()->tail.end();
     opened->StartThreads();
   }
   return opened;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -100,6 +101,7 @@ class CollectionImpl final : public Collection {
                            const std::atomic<bool>& cancelled) const;
   absl::Status SwapMerged(const MergeJob& job, Progress& progress);
   std::uint64_t MergeMemory() const;
+  int MergeThreads(const Moment& moment);
 
   const std::string folder_;
   const OpenCollection options_;
@@ -125,6 +127,9 @@ class CollectionImpl final : public Collection {
   std::atomic<std::uint64_t> resumable_ = 0;
 
   std::uint64_t delta_limit_ = 0;  ///< bytes
+  /// When the last merge began, or the collection was opened; and rows of the delta then.
+  std::chrono::steady_clock::time_point counted_at_ = std::chrono::steady_clock::now();
+  std::uint64_t counted_rows_ = 0;
 
   std::mutex prune_mutex_;  ///< held while the journal loses writes, or is copied
   std::mutex graph_mutex_;  ///< held while a graph is made

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -45,7 +46,7 @@ struct Options {
   std::uint32_t rate = 500;
   double minutes = 0.5, recall = 0.95;
   std::uint64_t delta = 100'000;
-  int merge_threads = 1;
+  std::optional<int> merge_threads = {};
 };
 
 /// Writes and searches one collection.

@@ -19,6 +19,7 @@ struct MergeJob {
   std::uint64_t generation = 0;  ///< of the sealed index that it replaces
   std::string types{};           ///< of the attributes that some row has
   std::uint64_t end = 0;         ///< the delta's rows below are in it
+  int threads = 0;               ///< 0: all usable cores
 };
 
 /// The files of a merge, in the folder `merge` of a collection: live vectors of a moment

@@ -37,8 +37,8 @@ class FileGuard {
   bool has_lease() const { return lease_; }
   /// Watches a mapping of the file, until the guard is destroyed.
   void Watch(std::span<const std::byte> mapped);
-  /// Call it after the file was opened and mapped. Errors: FAILED_PRECONDITION when `path`
-  /// is another file by now, or the file has changed.
+  /// Call it after the file was opened and mapped. Errors: FAILED_PRECONDITION when
+  /// `path` is another file by now, or the file has changed.
   absl::Status CheckOpened();
   /// True when another process writes to the file, or wants to.
   bool Changed() const;

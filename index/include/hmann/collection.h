@@ -47,7 +47,9 @@ struct OpenCollection {
   /// Merges begin by themselves: at 10 % of rows outside the sealed index or 30 % of dead
   /// rows in it.
   bool merges = true;
-  int merge_threads = 1;
+  /// 0: all usable cores. Absent: one, or all while rows come so fast that many more
+  /// would come during a merge.
+  std::optional<int> merge_threads = {};
   std::uint64_t merge_memory = 0;  ///< that a merge may use; 0: half of what is usable
 };
 

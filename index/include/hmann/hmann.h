@@ -82,8 +82,8 @@ class Index {
  public:
   /// Checks the header and section table, then places the upper layers, then L0. Data
   /// copied to memory is compared with its checksum; data read in place is not (see Scrub
-  /// and Verify). `progress`, if given, shows the loading. `on_mapped`, if given, is called
-  /// with the index file.
+  /// and Verify). `progress`, if given, shows the loading. `on_mapped`, if given, gets
+  /// the index file.
   ///
   /// Errors: NOT_FOUND, INVALID_ARGUMENT (foreign file, unknown tier), DATA_LOSS
   /// (truncated or damaged), RESOURCE_EXHAUSTED, UNIMPLEMENTED (another version of the
