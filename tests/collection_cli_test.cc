@@ -118,6 +118,8 @@ TEST_F(Collections, TakeOverAnIndex) {
   EXPECT_EQ(Json({"put", live_, kBase, "--rows", "1500"})["live"], 1500);
   Json({"compact", live_, "--threads", "1", "--build-memory", "512MiB"});
   EXPECT_EQ(Json({"info", Json({"info", live_})["sealed_file"]})["m"], 8);
+  EXPECT_THAT(Hmann({"info", live_, "--live"}).out, HasSubstr("upper_links"));
+  EXPECT_THAT(Fails({"search", live_, kQueries, "--cold"}), HasSubstr("never read ahead"));
   EXPECT_EQ(Json({"verify", index})["n"], 1000) << "the index stays";
   EXPECT_EQ(Hmann({"create", folder_ / "x", "--from", index, "--m", "9"}).exit_code, 2);
   EXPECT_EQ(Hmann({"create", folder_ / "x"}).exit_code, 2);
@@ -146,6 +148,30 @@ TEST_F(Collections, OfALabelTwiceInAFileTheLastCounts) {
   WriteFile(folder_ / "few.ndjson", "{\"a\": 1}\n");
   EXPECT_THAT(Fails({"put", live_, folder_ / "v.u8bin", "--attrs", folder_ / "few.ndjson"}),
               HasSubstr("rows for 1 of the 4 vectors"));
+}
+
+TEST_F(Collections, TakeStringsAsLabels) {
+  Json({"create", live_, "--dim", "2", "--dtype", "u8"});
+  WriteFile(folder_ / "v.u8bin", Vectors<std::uint8_t>(2, {1, 1, 2, 2, 3, 3}));
+  WriteFile(folder_ / "labels.txt", "cat.jpg\r\n17\na \"dog\"");
+  Json({"put", live_, folder_ / "v.u8bin", "--labels", folder_ / "labels.txt"});
+  EXPECT_THAT(Hmann({"search", live_, folder_ / "v.u8bin", "--k", "2"}).out,
+              HasSubstr("0  \"cat.jpg\" (0)  17 (2)"));
+  Json({"search", live_, folder_ / "v.u8bin", "--k", "1", "--out", folder_ / "a.jsonl"});
+  EXPECT_THAT(ReadFile(folder_ / "a.jsonl"), HasSubstr(R"("ids":["cat.jpg"])"));
+  WriteFile(folder_ / "change.ndjson", "{\"label\": \"cat.jpg\", \"seen\": true}\n");
+  EXPECT_EQ(Json({"update", live_, folder_ / "change.ndjson"})["updated"], 1);
+  const json found = Json({"get", live_, "cat.jpg", "17"})["vectors"];
+  EXPECT_EQ(found[0],
+            json::parse(R"({"label":"cat.jpg","vector":[1,1],"attributes":{"seen":true}})"));
+  EXPECT_EQ(found[1]["label"], 17);
+  EXPECT_EQ(Json({"delete", live_, "a \"dog\"", "99", "nobody"})["deleted"], 1);
+  WriteFile(folder_ / "gone.txt", "cat.jpg\n");
+  EXPECT_EQ(Json({"delete", live_, "--labels", folder_ / "gone.txt"})["deleted"], 1);
+  EXPECT_THAT(Fails({"get", live_, "cat.jpg"}), HasSubstr("no vector of the collection has it"));
+  EXPECT_THAT(Fails({"delete", live_, "18446744073709551616"}), HasSubstr("below 2^64 - 1"));
+  EXPECT_THAT(Fails({"put", live_, folder_ / "v.u8bin", "--labels", folder_ / "gone.txt"}),
+              HasSubstr("has 1 lines, expected 3 labels"));
 }
 
 TEST_F(Collections, RefuseVectorsByNameAndKeepTheRest) {
@@ -240,7 +266,8 @@ TEST_F(Collections, DamagedJournalsAreNamed) {
   ASSERT_GT(good.size(), 100'000u) << "the log is in it";
   with(good.substr(0, good.size() / 2));
   std::string flipped = good;
-  flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 1);
+  char& inside_a_page = flipped[flipped.size() / 2 + 100];
+  inside_a_page = static_cast<char>(inside_a_page ^ 1);
   EXPECT_THAT(with(flipped), HasSubstr("write 1: its checksum does not match"));
   Json({"create", folder_ / "other", "--dim", "128", "--dtype", "u8"});
   EXPECT_THAT(with(ReadFile(folder_ / "other/journal.sqlite")),

@@ -6,6 +6,7 @@
 
 #include "datasets/vector_writer.h"
 #include "hmann/hmann.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "tools/collection_writer.h"
 #include "tools/commands.h"
@@ -16,7 +17,8 @@ namespace {
 
 struct GetFlags {
   std::string index;
-  std::vector<std::uint64_t> labels;
+  std::vector<std::string> words;
+  LabelList labels;
   std::string out;
   bool json = false;
 };
@@ -64,34 +66,40 @@ absl::StatusOr<Found> GetOfCollection(const GetFlags& flags) {
                          OpenFolder(flags.index, ForReading(), progress));
   const CollectionInfo info = collection->info();
   Found found{info.dtype, info.dim, {}, {}};
-  found.vectors.resize(flags.labels.size() * found.bytes());
-  HMANN_RETURN_IF_ERROR(CollectionSearcher().Get(*collection->Now(), flags.labels,
+  found.vectors.resize(flags.words.size() * found.bytes());
+  HMANN_RETURN_IF_ERROR(CollectionSearcher().Get(*collection->Now(), flags.labels.numbers,
                                                  found.vectors.data(), &found.attributes));
   return found;
 }
 
 absl::StatusOr<Found> GetOfIndex(const GetFlags& flags) {
+  for (const std::string& name : flags.labels.names)
+    if (!name.empty()) return InvalidArgument("label ", name, ": an index has numbers as labels");
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, Index::Open(flags.index));
   for (const std::string& warning : index->Warnings()) std::cerr << "warning: " << warning << '\n';
   Found found{index->info().dtype, index->info().dim, {}, {}};
-  found.vectors.resize(flags.labels.size() * found.bytes());
-  HMANN_RETURN_IF_ERROR(Searcher(index).Get(flags.labels, found.vectors.data()));
+  found.vectors.resize(flags.words.size() * found.bytes());
+  HMANN_RETURN_IF_ERROR(Searcher(index).Get(flags.labels.numbers, found.vectors.data()));
   return found;
 }
 
-absl::Status Get(const GetFlags& flags) {
+absl::Status Get(GetFlags flags) {
+  HMANN_ASSIGN_OR_RETURN(flags.labels, ParseLabels(flags.words, "LABEL"));
+  const std::vector<std::string>& names = flags.labels.names;
   HMANN_ASSIGN_OR_RETURN(const Found found,
                          Collection::Is(flags.index) ? GetOfCollection(flags) : GetOfIndex(flags));
-  if (!flags.out.empty()) HMANN_RETURN_IF_ERROR(Write(flags.out, found, flags.labels.size()));
+  if (!flags.out.empty()) HMANN_RETURN_IF_ERROR(Write(flags.out, found, names.size()));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < flags.labels.size() && (flags.json || flags.out.empty()); ++i) {
+  for (std::size_t i = 0; i < names.size() && (flags.json || flags.out.empty()); ++i) {
     const nlohmann::ordered_json vector =
         Components(found.vectors.data() + i * found.bytes(), found);
     const std::string attributes = found.attributes.empty() ? "" : found.attributes[i];
+    nlohmann::ordered_json label = flags.labels.numbers[i];
+    if (!names[i].empty()) label = names[i];
     if (!flags.json)
-      std::cout << flags.labels[i] << ": " << JsonText(vector) << (attributes.empty() ? "" : " ")
+      std::cout << JsonText(label) << ": " << JsonText(vector) << (attributes.empty() ? "" : " ")
                 << attributes << '\n';
-    rows.push_back({{"label", flags.labels[i]}, {"vector", vector}});
+    rows.push_back({{"label", label}, {"vector", vector}});
     if (!attributes.empty()) rows.back()["attributes"] = nlohmann::ordered_json::parse(attributes);
   }
   if (!flags.json) return absl::OkStatus();
@@ -104,7 +112,7 @@ absl::Status Get(const GetFlags& flags) {
 CommandAction SetupGet(CLI::App& app) {
   auto flags = std::make_shared<GetFlags>();
   app.add_option("INDEX", flags->index, "index file, or folder of a collection")->required();
-  app.add_option("--labels,LABEL", flags->labels, "labels, as 17,3 or as separate words")
+  app.add_option("--labels,LABEL", flags->words, "labels, as 17,3 or as separate words")
       ->delimiter(',')
       ->required();
   app.add_option(

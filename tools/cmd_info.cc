@@ -166,7 +166,10 @@ absl::Status DescribeCollection(const InfoFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection,
                          OpenFolder(flags.index, ForReading(flags.open), progress));
   const CollectionInfo info = collection->info();
-  if (flags.json) return PrintJson(ToJson(info));
+  InfoFlags of_sealed = flags;
+  of_sealed.index = info.sealed_file;
+  const bool live = flags.live && !of_sealed.index.empty();
+  if (flags.json) return live ? DescribeLive(of_sealed) : PrintJson(ToJson(info));
   std::cout << absl::StrFormat("%s  (collection %s)\n  %d vectors, %d x %s, metric %s\n",
                                flags.index, info.id, info.live, info.dim,
                                std::string(Name(info.dtype)), std::string(Name(info.metric)))
@@ -180,7 +183,7 @@ absl::Status DescribeCollection(const InfoFlags& flags) {
                    FormatSize(info.delta_bytes), FormatSize(info.journal_bytes), info.sequence,
                    info.covered);
   if (!info.last_error.empty()) std::cout << "  last error     " << info.last_error << '\n';
-  return absl::OkStatus();
+  return live ? DescribeLive(of_sealed) : absl::OkStatus();
 }
 
 }  // namespace

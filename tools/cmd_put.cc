@@ -10,7 +10,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
-#include "datasets/labels.h"
 #include "datasets/vector_file.h"
 #include "hmann/collection.h"
 #include "index/attributes/json_rows.h"
@@ -33,7 +32,7 @@ struct WriteFlags {
   MakeAttributesOptions attributes;
   std::uint64_t rows = 0, first = 0;
   std::size_t batch = kRowsAWrite;
-  std::vector<std::uint64_t> of;  ///< labels to delete
+  std::vector<std::string> of;  ///< labels to delete
   std::string filter;
   bool all = false;
   bool json = false;
@@ -82,26 +81,28 @@ absl::StatusOr<LabeledTexts> ReadLabeled(const AttributeRows& rows, const std::s
   return texts;
 }
 
-absl::StatusOr<std::vector<std::uint64_t>> LabelsOf(const WriteFlags& flags, std::uint64_t n) {
+absl::StatusOr<LabelList> LabelsOf(const WriteFlags& flags, std::uint64_t n) {
   constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
-  std::vector<std::uint64_t> labels;
+  LabelList labels;
+  std::vector<std::uint64_t>& numbers = labels.numbers;
   if (!flags.labels.empty()) {
-    HMANN_ASSIGN_OR_RETURN(labels, ReadLabels(flags.labels, n));
-    const auto none = std::find(labels.begin(), labels.end(), kNone);
-    if (none == labels.end()) return labels;
-    return InvalidArgument(flags.labels, ": row ", none - labels.begin(),
+    HMANN_ASSIGN_OR_RETURN(labels, ReadLabelList(flags.labels, n));
+    const auto none = std::find(numbers.begin(), numbers.end(), kNone);
+    if (none == numbers.end()) return labels;
+    return InvalidArgument(flags.labels, ": row ", none - numbers.begin(),
                            ": found label 2^64 - 1, expected a smaller one");
   }
   if (flags.first > kNone - n)
     return InvalidArgument("--first ", flags.first, ": with ", n, " rows, labels pass 2^64 - 2");
-  labels.resize(n);
-  for (std::uint64_t row = 0; row < n; ++row) labels[row] = flags.first + row;
+  labels.names.resize(n);
+  numbers.resize(n);
+  for (std::uint64_t row = 0; row < n; ++row) numbers[row] = flags.first + row;
   return labels;
 }
 
 absl::Status Put(const WriteFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.base, flags.rows));
-  HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> labels, LabelsOf(flags, base.n()));
+  HMANN_ASSIGN_OR_RETURN(const LabelList labels, LabelsOf(flags, base.n()));
   std::unique_ptr<AttributeRows> rows;
   LabeledTexts texts;
   if (const MakeAttributesOptions& of = flags.attributes; !of.from.empty()) {
@@ -111,7 +112,7 @@ absl::Status Put(const WriteFlags& flags) {
     }
     HMANN_ASSIGN_OR_RETURN(rows, AttributeRows::Open(of.from, types));
     if (rows->has_labels()) {
-      HMANN_ASSIGN_OR_RETURN(texts, ReadLabeled(*rows, of.from, labels));
+      HMANN_ASSIGN_OR_RETURN(texts, ReadLabeled(*rows, of.from, labels.numbers));
     } else if (rows->rows() != base.n()) {
       return InvalidArgument(of.from, ": rows for ", rows->rows(), " of the ", base.n(),
                              " vectors: expected one for each, or the key label");
@@ -124,7 +125,7 @@ absl::Status Put(const WriteFlags& flags) {
   CollectionWriter writer(*collection, flags.base + ": row", 0, base.n(), flags.batch);
   const auto put = [&](std::uint64_t row, const std::string& text) {
     HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch, writer.Room(base.row_bytes() + text.size()));
-    batch->Put(labels[row], base.Row(row), base.row_bytes(), text);
+    batch->Put(labels.At(row), base.Row(row), base.row_bytes(), text);
     return absl::OkStatus();
   };
   if (rows != nullptr && !rows->has_labels()) {
@@ -133,7 +134,7 @@ absl::Status Put(const WriteFlags& flags) {
     }));
   } else {
     for (std::uint64_t row = 0; row < base.n(); ++row) {
-      const auto text = texts.find(labels[row]);
+      const auto text = texts.find(labels.numbers[row]);
       HMANN_RETURN_IF_ERROR(put(row, text == texts.end() ? std::string() : text->second));
     }
   }
@@ -141,8 +142,13 @@ absl::Status Put(const WriteFlags& flags) {
   return ReportWrite(flags, *collection, "put", writer.rows());
 }
 
+struct LabeledChange {
+  std::uint64_t number = 0;
+  std::string name, attributes;
+};
+
 /// The changes of a line: an object with a label. Errors: INVALID_ARGUMENT.
-absl::StatusOr<std::pair<std::uint64_t, std::string>> ReadChange(std::string_view line) {
+absl::StatusOr<LabeledChange> ReadChange(std::string_view line) {
   bool is_nested = false;
   const auto flat = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     is_nested |= depth > 2;
@@ -152,11 +158,19 @@ absl::StatusOr<std::pair<std::uint64_t, std::string>> ReadChange(std::string_vie
   if (object.is_discarded() || is_nested || !object.is_object())
     return InvalidArgument("expected an object of values and lists of tags");
   const auto label = object.find("label");
-  if (label == object.end() || !label->is_number_unsigned())
-    return InvalidArgument("expected a key \"label\" with a whole number of 0 to 2^64 - 2");
-  const auto number = label->get<std::uint64_t>();
+  if (label == object.end() || !(label->is_number_unsigned() || label->is_string())) {
+    return InvalidArgument(
+        "expected a key \"label\" with a whole number of 0 to 2^64 - 2, or a string");
+  }
+  LabeledChange change;
+  if (label->is_string()) {
+    change.name = label->get<std::string>();
+  } else {
+    change.number = label->get<std::uint64_t>();
+  }
   object.erase(label);
-  return std::pair(number, JsonText(object));
+  change.attributes = JsonText(object);
+  return change;
 }
 
 absl::Status Update(const WriteFlags& flags) {
@@ -175,8 +189,9 @@ absl::Status Update(const WriteFlags& flags) {
       return InvalidArgument(flags.attributes.from, ": line ", line + 1, ": ",
                              change.status().message(), "; ", writer.done(), " lines are in");
     }
-    HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch, writer.Room(change->second.size()));
-    batch->Update(change->first, change->second);
+    HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch, writer.Room(change->attributes.size()));
+    batch->Update(change->name.empty() ? VectorLabel(change->number) : VectorLabel(change->name),
+                  change->attributes);
   }
   HMANN_RETURN_IF_ERROR(writer.Flush());
   return ReportWrite(flags, *collection, "updated", writer.rows());
@@ -195,10 +210,9 @@ absl::StatusOr<Written> DeleteFiltered(const WriteFlags& flags, Collection& coll
 }
 
 absl::Status Delete(const WriteFlags& flags) {
-  std::vector<std::uint64_t> labels = flags.of;
-  if (!flags.labels.empty()) {
-    HMANN_ASSIGN_OR_RETURN(labels, ReadLabels(flags.labels));
-  }
+  HMANN_ASSIGN_OR_RETURN(const LabelList labels, flags.labels.empty()
+                                                     ? ParseLabels(flags.of, "LABEL")
+                                                     : ReadLabelList(flags.labels));
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection, OpenForWriting(flags));
   if (!flags.filter.empty()) {
     HMANN_ASSIGN_OR_RETURN(const Written written, DeleteFiltered(flags, *collection));
@@ -209,10 +223,10 @@ absl::Status Delete(const WriteFlags& flags) {
     return ReportWrite(flags, *collection, "deleted", written.rows);
   }
   const std::string from = flags.labels.empty() ? "label" : flags.labels + ": row";
-  CollectionWriter writer(*collection, from, 0, labels.size(), WriteBatch::kMostRows);
-  for (const std::uint64_t label : labels) {
-    HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch, writer.Room(0));
-    batch->Delete(label);
+  CollectionWriter writer(*collection, from, 0, labels.names.size(), WriteBatch::kMostRows);
+  for (std::size_t i = 0; i < labels.names.size(); ++i) {
+    HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch, writer.Room(labels.names[i].size()));
+    batch->Delete(labels.At(i));
   }
   HMANN_RETURN_IF_ERROR(writer.Flush());
   return ReportWrite(flags, *collection, "deleted", writer.rows());
@@ -240,8 +254,9 @@ CommandAction SetupPut(CLI::App& app) {
       ->required();
   CLI::Option* labels =
       app.add_option("--labels", flags->labels,
-                     "file of the vectors' 64-bit labels (.npy, raw u64, .ivecs or .ibin), instead "
-                     "of row numbers; of several rows with one label, the last one counts");
+                     "file of the vectors' 64-bit labels (.npy, raw u64, .ivecs or .ibin), or of "
+                     "strings (.txt, one a line), instead of row numbers; of several rows with "
+                     "one label, the last one counts");
   app.add_option("--first", flags->first, "label of the first row, without --labels")
       ->excludes(labels);
   app.add_option("--rows", flags->rows, "use only the first rows (0: all)");
@@ -265,7 +280,7 @@ CommandAction SetupDelete(CLI::App& app) {
   const std::shared_ptr<WriteFlags> flags = AddWriteFlags(app);
   CLI::Option* of = app.add_option("LABEL", flags->of, "labels of vectors to delete");
   CLI::Option* labels = app.add_option(
-      "--labels", flags->labels, "file of 64-bit labels instead (.npy, raw u64, .ivecs or .ibin)");
+      "--labels", flags->labels, "file of labels instead (.npy, raw u64, .ivecs, .ibin or .txt)");
   labels->excludes(of);
   app.add_option("--filter", flags->filter,
                  "delete the vectors whose attributes satisfy this, at one moment")

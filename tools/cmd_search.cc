@@ -170,6 +170,7 @@ absl::Status SearchCollection(const SearchFlags& flags, VectorFile queries) {
   HMANN_RETURN_IF_ERROR(CheckFiles(flags.query, queries.n()));
   if (flags.in_flight > 1)
     return InvalidArgument("--in-flight: a thread answers one query of a collection at a time");
+  if (flags.cold) return InvalidArgument("--cold: a collection is never read ahead");
   HMANN_ASSIGN_OR_RETURN(run.simd, ChosenSimd());
   run.metric = info.metric;
   run.n = std::max<std::uint64_t>(info.live, 1);
@@ -189,6 +190,10 @@ absl::Status SearchCollection(const SearchFlags& flags, VectorFile queries) {
         return status;
       },
       &run));
+  std::vector<std::uint64_t> labels;
+  for (const std::vector<Neighbor>& answer : run.answers)
+    for (const Neighbor& neighbor : answer) labels.push_back(neighbor.label);
+  HMANN_ASSIGN_OR_RETURN(run.names, NamesOf(*collection, labels));
   return CountAndReport(workers, flags.query, &run);
 }
 

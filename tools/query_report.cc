@@ -97,8 +97,12 @@ void PrintAnswers(const QueryRun& run, std::ostream& out) {
   for (std::size_t i = 0; i < queries; ++i) {
     const std::vector<Neighbor>& answer = run.answers[i];
     out << absl::StrFormat("%5d", i);
-    for (std::size_t j = 0; j < std::min(answer.size(), kMost); ++j)
-      out << absl::StrFormat("  %d (%.4g)", answer[j].label, answer[j].distance);
+    for (std::size_t j = 0; j < std::min(answer.size(), kMost); ++j) {
+      const auto name = run.names.find(answer[j].label);
+      const std::string label = name != run.names.end() ? JsonText(nlohmann::json(name->second))
+                                                        : absl::StrCat(answer[j].label);
+      out << absl::StrFormat("  %s (%.4g)", label, answer[j].distance);
+    }
     out << (answer.size() > kMost ? "  ...\n" : "\n");
   }
   if (run.answers.size() > queries)
@@ -199,9 +203,9 @@ void PrintFigures(const nlohmann::ordered_json& figures, std::ostream& out) {
 }
 
 absl::Status WriteAnswers(const QueryRun& run, const std::string& path) {
-  HMANN_ASSIGN_OR_RETURN(
-      AnswerWriter writer,
-      AnswerWriter::Create(path, static_cast<std::uint32_t>(run.answers.size()), run.params.k));
+  HMANN_ASSIGN_OR_RETURN(AnswerWriter writer,
+                         AnswerWriter::Create(path, static_cast<std::uint32_t>(run.answers.size()),
+                                              run.params.k, run.names));
   for (const std::vector<Neighbor>& answer : run.answers) {
     const Columns columns = Split(answer);
     HMANN_RETURN_IF_ERROR(writer.Append(columns.labels, columns.distances));

@@ -7,6 +7,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "CLI/App.hpp"
@@ -60,6 +61,8 @@ struct QueryRun {
   Metric metric = Metric::kL2;             ///< of the index
   std::string simd;                        ///< SIMD level, "avx512" (`query`: of server)
   int threads = 1;
+  /// Of labels that are strings.
+  std::unordered_map<std::uint64_t, std::string> names;
   std::vector<std::vector<Neighbor>> answers;  ///< per query, nearest first
   std::vector<std::uint64_t> latency_ns;       ///< per query
   double seconds = 0;                          ///< wall time of the whole run

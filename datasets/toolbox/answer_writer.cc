@@ -1,6 +1,7 @@
 #include "datasets/toolbox/answer_writer.h"
 
 #include <limits>
+#include <utility>
 
 #include "datasets/ground_truth.h"
 #include "datasets/row_layout.h"
@@ -19,11 +20,12 @@ absl::Status CheckAnswerSuffix(const std::string& path) {
 }
 
 absl::StatusOr<AnswerWriter> AnswerWriter::Create(const std::string& path, std::uint32_t n,
-                                                  std::uint32_t k) {
+                                                  std::uint32_t k, LabelNames names) {
   HMANN_RETURN_IF_ERROR(CheckAnswerSuffix(path));
   const std::string suffix = FormatSuffix(path);
   AnswerWriter writer;
   writer.path_ = path;
+  writer.names_ = std::move(names);
   writer.format_ = suffix == ".ibin" ? Format::kIds
                    : suffix == ".gt" ? Format::kIdsAndDistances
                                      : Format::kJsonLines;
@@ -64,7 +66,11 @@ absl::Status AnswerWriter::AppendLine(std::span<const std::uint64_t> labels,
                                       std::span<const float> distances) {
   nlohmann::ordered_json line;
   line["query"] = written_++;
-  line["ids"] = std::vector<std::uint64_t>(labels.begin(), labels.end());
+  nlohmann::ordered_json& ids = line["ids"] = nlohmann::ordered_json::array();
+  for (const std::uint64_t label : labels) {
+    const auto name = names_.find(label);
+    name == names_.end() ? ids.push_back(label) : ids.push_back(name->second);
+  }
   line["distances"] = std::vector<float>(distances.begin(), distances.end());
   const std::string text = JsonText(line) + "\n";
   return file_.Append(text.data(), text.size());

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,9 +21,12 @@ absl::Status CheckAnswerSuffix(const std::string& path);
 /// and distance +Inf. The file appears whole or not at all. Move-only.
 class AnswerWriter {
  public:
-  /// Errors: as CheckAnswerSuffix and AtomicFile.
+  using LabelNames = std::unordered_map<std::uint64_t, std::string>;
+
+  /// `names`: of labels that .jsonl shows as strings. Errors: as CheckAnswerSuffix and
+  /// AtomicFile.
   static absl::StatusOr<AnswerWriter> Create(const std::string& path, std::uint32_t n,
-                                             std::uint32_t k);
+                                             std::uint32_t k, LabelNames names = {});
 
   /// Appends the answers to the next query, nearest first: at most k labels and as many
   /// distances. Errors: INVALID_ARGUMENT for a label that .ibin (31 bits) or .gt (32
@@ -41,6 +45,7 @@ class AnswerWriter {
   AtomicFile file_;
   Format format_ = Format::kIds;
   std::uint32_t n_ = 0, k_ = 0, written_ = 0;
+  LabelNames names_;
   std::vector<float> distances_;  ///< .gt: they come after all ids
 };
 

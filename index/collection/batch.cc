@@ -1,31 +1,47 @@
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "index/attributes/words.h"
+#include "index/base/checksum.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/collection/pending_write.h"
 
 namespace hmann {
 
-void WriteBatch::Put(std::uint64_t label, const void* vector, std::size_t bytes,
+VectorLabel::VectorLabel(std::string_view name)
+    : number_(std::min(Checksum(name.data(), name.size()) | std::uint64_t{1} << 63,
+                       ~std::uint64_t{0} - 1)),
+      name_(name.data() == nullptr ? "" : name) {}
+
+void WriteBatch::Add(Kind kind, const VectorLabel& label, const void* vector, std::size_t bytes,
                      std::string_view attributes) {
-  changes_.push_back({Kind::kPut, label, vectors_.size(), attributes_.size(),
-                      static_cast<std::uint32_t>(bytes),
-                      static_cast<std::uint32_t>(attributes.size())});
+  Change& change = changes_.emplace_back(Change{kind,
+                                                label.number(),
+                                                vectors_.size(),
+                                                attributes_.size(),
+                                                static_cast<std::uint32_t>(bytes),
+                                                static_cast<std::uint32_t>(attributes.size()),
+                                                {}});
   const auto* first = static_cast<const std::byte*>(vector);
   vectors_.insert(vectors_.end(), first, first + bytes);
   attributes_ += attributes;
+  if (!label.is_string()) return;
+  change.name_bytes = static_cast<std::uint32_t>(label.name().size());
+  attributes_ += label.name();
 }
 
-void WriteBatch::Delete(std::uint64_t label) {
-  changes_.push_back({Kind::kDelete, label, 0, 0, 0, 0});
+void WriteBatch::Put(const VectorLabel& label, const void* vector, std::size_t bytes,
+                     std::string_view attributes) {
+  Add(Kind::kPut, label, vector, bytes, attributes);
 }
 
-void WriteBatch::Update(std::uint64_t label, std::string_view attributes) {
-  changes_.push_back({Kind::kUpdate, label, 0, attributes_.size(), 0,
-                      static_cast<std::uint32_t>(attributes.size())});
-  attributes_ += attributes;
+void WriteBatch::Delete(const VectorLabel& label) { Add(Kind::kDelete, label, nullptr, 0, {}); }
+
+void WriteBatch::Update(const VectorLabel& label, std::string_view attributes) {
+  Add(Kind::kUpdate, label, nullptr, 0, attributes);
 }
 
 /// Reads a WriteBatch.
@@ -57,13 +73,23 @@ class BatchReader {
     const auto [at, is_new] = places_.try_emplace(from.label, write_.changes.size());
     if (is_new) write_.changes.emplace_back();
     PendingWrite::Change& change = write_.changes[at->second];
+    const std::string_view name = change.name;
     if (!is_new && from.kind == WriteBatch::Kind::kUpdate)
       return InvalidArgument("an update after another change of the same label: use two batches");
     change = {};
     change.kind = from.kind;
     change.label = from.label;
-    change.attributes =
-        std::string_view(batch_.attributes_).substr(from.attributes, from.attributes_bytes);
+    const std::string_view texts = batch_.attributes_;
+    change.attributes = texts.substr(from.attributes, from.attributes_bytes);
+    if (from.name_bytes.has_value()) {
+      change.name = texts.substr(from.attributes + from.attributes_bytes, *from.name_bytes);
+      if (change.name.empty() || change.name.size() > VectorLabel::kMostBytes ||
+          Utf8Prefix(change.name) != change.name.size()) {
+        return InvalidArgument("a label of ", change.name.size(), " bytes: expected 1 to ",
+                               VectorLabel::kMostBytes, " of UTF-8");
+      }
+      if (!is_new && name != change.name) return SameNumber(change.name, name);
+    }
     return from.kind == WriteBatch::Kind::kPut ? Encode(from, &change) : absl::OkStatus();
   }
 
@@ -86,6 +112,11 @@ class BatchReader {
   PendingWrite& write_;
   absl::flat_hash_map<std::uint64_t, std::size_t> places_;  ///< of changes, by label
 };
+
+absl::Status SameNumber(std::string_view name, std::string_view other) {
+  return InvalidArgument("label \"", std::string(name), "\" stands for the same number as \"",
+                         std::string(other), "\": use another label");
+}
 
 absl::Status ReadBatch(const WriteBatch& batch, const CollectionShape& shape, PendingWrite* write) {
   return BatchReader(batch, shape, write).Run();

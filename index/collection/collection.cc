@@ -69,6 +69,7 @@ absl::Status CollectionImpl::Load(Progress* progress) {
   moment->sequence = manifest_.covered;
   HMANN_RETURN_IF_ERROR(OpenSealed(moment.get(), progress));
   HMANN_ASSIGN_OR_RETURN(journal_, Journal::Open(folder_, manifest_.id, options_.read_only));
+  HMANN_ASSIGN_OR_RETURN(names_, Journal::Open(folder_, manifest_.id, true));
   HMANN_ASSIGN_OR_RETURN(std::vector<AttributeField> fields, journal_->Fields());
   moment->fields = std::make_shared<const std::vector<AttributeField>>(std::move(fields));
   rows_.clear();
@@ -142,6 +143,17 @@ void CollectionImpl::StopThreads() {
   wake_.notify_all();
   if (grapher_.joinable()) grapher_.join();
   if (merger_.joinable()) merger_.join();
+}
+
+absl::StatusOr<std::vector<std::string>> CollectionImpl::Names(
+    std::span<const std::uint64_t> labels) const {
+  std::vector<std::string> names(labels.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] >> 63 != 0) {
+      HMANN_ASSIGN_OR_RETURN(names[i], names_->Name(labels[i]));
+    }
+  }
+  return names;
 }
 
 CollectionInfo CollectionImpl::info() const {

@@ -36,6 +36,8 @@ class CollectionImpl final : public Collection {
   absl::StatusOr<Written> Write(const WriteBatch& batch) override;
   absl::StatusOr<Written> Delete(const Filter& filter) override;
   absl::StatusOr<Written> DeleteAll() override;
+  absl::StatusOr<std::vector<std::string>> Names(
+      std::span<const std::uint64_t> labels) const override;
   std::shared_ptr<const Moment> Now() const override { return now_.load(); }
   CollectionInfo info() const override;
   absl::Status Compact(Progress& progress, const std::atomic<bool>* cancelled) override;
@@ -100,6 +102,8 @@ class CollectionImpl final : public Collection {
   absl::Status BuildMerged(const MergeJob& job, Progress& progress,
                            const std::atomic<bool>& cancelled) const;
   absl::Status SwapMerged(const MergeJob& job, Progress& progress);
+  /// Erases the names of vectors that writes in the journal deleted.
+  absl::Status EraseNames();
   std::uint64_t MergeMemory() const;
   int MergeThreads(const Moment& moment);
 
@@ -108,6 +112,7 @@ class CollectionImpl final : public Collection {
   FileDescriptor lock_;
   std::shared_ptr<CollectionShape> shape_;
   std::unique_ptr<Journal> journal_;
+  std::unique_ptr<Journal> names_;  ///< the same, for readers, which do not wait for writers
   std::atomic<std::shared_ptr<const Moment>> now_;
 
   std::mutex queue_mutex_;  ///< guards the next two

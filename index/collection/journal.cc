@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "hmann/collection.h"
 #include "index/base/checksum.h"
 #include "index/base/errors.h"
 #include "index/base/file.h"
@@ -158,7 +159,8 @@ absl::Status Journal::Create(const std::string& folder, const std::string& id,
       "CREATE TABLE meta(id TEXT NOT NULL, version INTEGER NOT NULL);"
       "CREATE TABLE fields(name TEXT PRIMARY KEY, type INTEGER NOT NULL) WITHOUT ROWID;"
       "CREATE TABLE writes(seq INTEGER PRIMARY KEY, labels BLOB NOT NULL, puts BLOB NOT NULL,"
-      " vectors BLOB NOT NULL, attributes TEXT NOT NULL, checksum INTEGER NOT NULL);"));
+      " vectors BLOB NOT NULL, attributes TEXT NOT NULL, checksum INTEGER NOT NULL);"
+      "CREATE TABLE names(label INTEGER PRIMARY KEY, name TEXT NOT NULL);"));
   HMANN_RETURN_IF_ERROR(Statement(journal, "INSERT INTO meta VALUES(?, ?)")
                             .Bind(id, true)
                             .Bind(std::uint64_t{kJournalVersion})
@@ -236,6 +238,12 @@ absl::Status Journal::InsertAll(std::uint64_t first, std::span<const JournalEntr
                               .Bind(attributes, true)
                               .Bind(ChecksumOf(first, labels, puts, vectors, attributes))
                               .Run());
+    for (const auto& [label, name] : entry->names) {
+      HMANN_RETURN_IF_ERROR(Statement(*this, "INSERT OR IGNORE INTO names VALUES(?, ?)")
+                                .Bind(label)
+                                .Bind(name, true)
+                                .Run());
+    }
     ++first;
   }
   return absl::OkStatus();
@@ -245,7 +253,10 @@ absl::Status Journal::Append(std::uint64_t first, std::span<const JournalEntry* 
                              std::span<const AttributeField> fields) {
   const std::scoped_lock lock(mutex_);
   HMANN_RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
-  absl::Status status = InsertAll(first, entries, fields);
+  return End(InsertAll(first, entries, fields));
+}
+
+absl::Status Journal::End(absl::Status status) const {
   if (status.ok()) status = Execute("COMMIT");
   if (!status.ok() && sqlite3_get_autocommit(db_) == 0) Execute("ROLLBACK").IgnoreError();
   return status;
@@ -315,6 +326,27 @@ absl::Status Journal::ReadLabels(std::uint64_t* after, std::vector<std::uint64_t
     std::memcpy(labels->data() + old, bytes.data(), size * sizeof(std::uint64_t));
     *after = rows.Number(0);
   }
+}
+
+absl::StatusOr<std::string> Journal::Name(std::uint64_t label) const {
+  const std::scoped_lock lock(mutex_);
+  Statement row(*this, "SELECT name FROM names WHERE label = ?");
+  HMANN_ASSIGN_OR_RETURN(const bool found, row.Bind(label).Step());
+  if (!found) return std::string();
+  std::string name(row.Bytes(0));
+  if (VectorLabel(name).number() == label) return name;
+  return DataLoss(path_, ": names: label ", label, " is not that of its string: restore a backup");
+}
+
+absl::Status Journal::EraseNames(std::span<const std::uint64_t> labels) {
+  if (labels.empty()) return absl::OkStatus();
+  const std::scoped_lock lock(mutex_);
+  HMANN_RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
+  Statement erase(*this, "DELETE FROM names WHERE label = ?");
+  absl::Status status;
+  for (std::size_t i = 0; i < labels.size() && status.ok(); ++i)
+    status = erase.Again().Bind(labels[i]).Run();
+  return End(std::move(status));
 }
 
 absl::StatusOr<std::uint64_t> Journal::Last() const {

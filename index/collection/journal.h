@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +28,8 @@ struct JournalEntry {
   std::vector<std::byte> vectors;  ///< of the puts in turn, dim components each
   /// Attributes of the puts in turn: a JSON object, or empty. None if no put has any.
   std::vector<std::string> attributes;
+  /// Strings that stand for labels of puts. Read back by Name.
+  std::vector<std::pair<std::uint64_t, std::string_view>> names;
 
   std::size_t bytes() const;
 };
@@ -65,6 +69,9 @@ class Journal {
   /// Appends the labels that writes after `*after` changed, and sets `*after` to the last
   /// write. Errors: as ForEach.
   absl::Status ReadLabels(std::uint64_t* after, std::vector<std::uint64_t>* labels) const;
+  /// The string that stands for a label; empty: there is none. Errors: DATA_LOSS.
+  absl::StatusOr<std::string> Name(std::uint64_t label) const;
+  absl::Status EraseNames(std::span<const std::uint64_t> labels);
   /// The number of the last write; 0: there is none.
   absl::StatusOr<std::uint64_t> Last() const;
 
@@ -85,6 +92,8 @@ class Journal {
   Journal() = default;
   absl::Status Execute(const char* sql) const;
   absl::Status Error(const char* what) const;
+  /// Commits, or undoes the transaction after an error.
+  absl::Status End(absl::Status status) const;
   absl::Status CheckMeta(const std::string& id) const;
   absl::Status InsertAll(std::uint64_t first, std::span<const JournalEntry* const> entries,
                          std::span<const AttributeField> fields) const;

@@ -75,7 +75,32 @@ absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& 
   ++merges_;
   const std::scoped_lock pruning(prune_mutex_);
   MergeFiles(folder_).Remove();
+  HMANN_RETURN_IF_ERROR(EraseNames());
   return journal_->Prune(job.covered);
+}
+
+absl::Status CollectionImpl::EraseNames() {
+  constexpr std::size_t kAtOnce = 1000;  // writers wait meanwhile: a guess
+  std::uint64_t after = 0;
+  std::vector<std::uint64_t> labels, gone;
+  HMANN_RETURN_IF_ERROR(journal_->ReadLabels(&after, &labels));
+  std::erase_if(labels, [](std::uint64_t label) { return label >> 63 == 0; });
+  for (std::span<const std::uint64_t> rest = labels; !rest.empty();) {
+    const auto some = rest.first(std::min(rest.size(), kAtOnce));
+    rest = rest.subspan(some.size());
+    const std::scoped_lock lock(writing_);
+    const std::shared_ptr<const Moment> now = Now();
+    std::vector<std::uint32_t> ids(some.size(), kNoId);
+    if (now->sealed.segment != nullptr) HMANN_RETURN_IF_ERROR(now->sealed.segment->Find(some, ids));
+    gone.clear();
+    changed_rows_.clear();  // a write that failed may have left some
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      HMANN_ASSIGN_OR_RETURN(const Place place, Locate(*now, some[i], ids[i]));
+      if (place.in == Place::In::kNowhere) gone.push_back(some[i]);
+    }
+    HMANN_RETURN_IF_ERROR(journal_->EraseNames(gone));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<MergeJob> CollectionImpl::StartMerge(Progress& progress,

@@ -22,6 +22,7 @@ struct PendingWrite {
     WriteBatch::Kind kind = WriteBatch::Kind::kDelete;
     std::uint64_t label = 0;
     std::uint64_t row = 0;            ///< of `rows`, for a put
+    std::string_view name;            ///< if the label is a string
     std::string_view attributes;      ///< as the user gave them
     std::uint32_t sealed_id = kNoId;  ///< in `looked_in`
     AttributeCells cells;             ///< of a put
@@ -49,6 +50,9 @@ struct PendingWrite {
     state.notify_one();
   }
 };
+
+/// The error for strings with the same number.
+absl::Status SameNumber(std::string_view name, std::string_view other);
 
 /// Checks a batch, and encodes its vectors. Of changes of one label, the last is left; an
 /// update joins what precedes it. Errors: INVALID_ARGUMENT naming the row.

@@ -194,6 +194,10 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < write->changes.size(); ++i) {
     PendingWrite::Change& change = write->changes[i];
+    if (!change.name.empty()) {
+      HMANN_ASSIGN_OR_RETURN(const std::string name, journal_->Name(change.label));
+      if (!name.empty() && name != change.name) return SameNumber(change.name, name);
+    }
     HMANN_ASSIGN_OR_RETURN(const Place place, Locate(next, change.label, change.sealed_id));
     change.had_row = place.in != Place::In::kNowhere;
     if (change.kind == WriteBatch::Kind::kDelete && !change.had_row) continue;
@@ -223,6 +227,7 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
     entry.vectors.insert(entry.vectors.end(), row,
                          row + static_cast<std::ptrdiff_t>(shape_->vector_bytes));
     if (has_attributes) entry.attributes.push_back(JsonOf(fields, change.cells));
+    if (!change.name.empty()) entry.names.emplace_back(change.label, change.name);
   }
   if (!write->new_fields.empty())
     next.fields = std::make_shared<const std::vector<AttributeField>>(fields);

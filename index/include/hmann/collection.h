@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -53,6 +54,29 @@ struct OpenCollection {
   std::uint64_t merge_memory = 0;  ///< that a merge may use; 0: half of what is usable
 };
 
+/// What names a vector: a number below 2^64 - 1, or a string of 1 to 1,024 bytes of
+/// UTF-8. A string stands for a number of 2^63 or more that follows from it: its hash.
+/// Numbers below 2^63 come before all strings. Converts from both; does not own the
+/// string.
+class VectorLabel {
+ public:
+  static constexpr std::size_t kMostBytes = 1024;
+
+  template <std::integral T>
+  VectorLabel(T number) : number_(static_cast<std::uint64_t>(number)) {}
+  VectorLabel(std::string_view name);
+  VectorLabel(const char* name) : VectorLabel(std::string_view(name)) {}
+  VectorLabel(const std::string& name) : VectorLabel(std::string_view(name)) {}
+
+  std::uint64_t number() const { return number_; }
+  bool is_string() const { return name_.data() != nullptr; }
+  std::string_view name() const { return name_; }  ///< without one: empty
+
+ private:
+  std::uint64_t number_ = 0;
+  std::string_view name_;
+};
+
 /// Changes that happen together: all or none. Of several changes of one label, the last
 /// one counts.
 class WriteBatch {
@@ -63,13 +87,13 @@ class WriteBatch {
 
   /// Inserts a vector, or replaces the one with this label. `vector`: dim components of
   /// the collection's type, or f32 for f16. `attributes`: a JSON object; empty: none.
-  void Put(std::uint64_t label, const void* vector, std::size_t bytes,
+  void Put(const VectorLabel& label, const void* vector, std::size_t bytes,
            std::string_view attributes = {});
   /// A label that no vector has is ignored.
-  void Delete(std::uint64_t label);
+  void Delete(const VectorLabel& label);
   /// Replaces some attributes of a vector: a JSON object; null removes one. A label that
   /// no vector has is an error: NOT_FOUND.
-  void Update(std::uint64_t label, std::string_view attributes);
+  void Update(const VectorLabel& label, std::string_view attributes);
 
   std::size_t size() const { return changes_.size(); }
 
@@ -80,10 +104,14 @@ class WriteBatch {
     std::uint64_t label;
     std::uint64_t vector, attributes;  ///< offsets in these
     std::uint32_t vector_bytes, attributes_bytes;
+    /// Of its name, which follows the attributes; absent: the label is a number.
+    std::optional<std::uint32_t> name_bytes;
   };
+  void Add(Kind kind, const VectorLabel& label, const void* vector, std::size_t bytes,
+           std::string_view attributes);
   std::vector<Change> changes_;
   std::vector<std::byte> vectors_;
-  std::string attributes_;
+  std::string attributes_;  ///< and names
 };
 
 /// What a write did.
@@ -139,15 +167,21 @@ class Collection {
   virtual ~Collection() = default;
 
   /// Errors, after which nothing has changed: INVALID_ARGUMENT naming the row (a wrong
-  /// dimension, NaN, a zero vector under cosine, label 2^64 - 1, a wrong attribute);
-  /// RESOURCE_EXHAUSTED (disk; memory of the delta: it says what to wait for);
-  /// FAILED_PRECONDITION (opened for reading); those of reads from the sealed index.
+  /// dimension, NaN, a zero vector under cosine, label 2^64 - 1, a wrong attribute, a
+  /// string whose number another string has); RESOURCE_EXHAUSTED (disk; memory of the
+  /// delta: it says what to wait for); FAILED_PRECONDITION (opened for reading); those of
+  /// reads from the sealed index.
   virtual absl::StatusOr<Written> Write(const WriteBatch& batch) = 0;
   /// Deletes the vectors for which the filter holds, at one moment. Errors: as Write;
   /// those of the filter.
   virtual absl::StatusOr<Written> Delete(const Filter& filter) = 0;
   /// Deletes all vectors. Errors: as Write.
   virtual absl::StatusOr<Written> DeleteAll() = 0;
+
+  /// The strings that numbers from searches stand for; empty: the number is the label, or
+  /// its vector was deleted before the last merge. Errors: DATA_LOSS.
+  virtual absl::StatusOr<std::vector<std::string>> Names(
+      std::span<const std::uint64_t> labels) const = 0;
 
   /// The last moment.
   virtual std::shared_ptr<const Moment> Now() const = 0;
