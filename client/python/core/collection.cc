@@ -53,12 +53,16 @@ std::vector<std::string_view> TextsOf(const py::object& given, std::size_t n) {
   return texts;
 }
 
-/// The rows of `vectors`, of the type that a collection of `dtype` takes: half floats may
-/// also come as f32, which are rounded after they are divided by their norm.
-Rows ToPut(py::handle vectors, DType dtype) {
+/// A row of `vectors` for each of n labels, of the type that a collection of `dtype`
+/// takes: half floats may also come as f32, rounded after the division by their norm.
+Rows ToPut(py::handle vectors, DType dtype, std::uint32_t dim, std::size_t n) {
   const py::array array = ToArray("vectors", vectors);
   const bool is_half = array.dtype().kind() == 'f' && array.itemsize() == 2;
-  return ToRows("vectors", array, true, is_half ? dtype : QueryType(dtype));
+  Rows rows = ToRows("vectors", array, true, is_half ? dtype : QueryType(dtype));
+  if (rows.dim == dim && rows.n == n) return rows;
+  Raise(InvalidArgument("vectors: expected ", n, " for the labels, of ", dim, " x ",
+                        NumpyName(dtype), " as in the collection, found ", rows.n, " of ",
+                        rows.dim));
 }
 
 }  // namespace
@@ -121,20 +125,32 @@ const std::shared_ptr<Collection>& OpenedCollection::Opened() const {
   return collection_;
 }
 
-std::uint64_t OpenedCollection::Write(std::size_t n, std::size_t bytes,
-                                      const std::vector<std::string_view>& texts,
-                                      const AddChange& add) {
+std::uint64_t OpenedCollection::Write(WriteBatch::Kind kind, py::handle labels, py::handle vectors,
+                                      const py::object& attributes) {
+  using Kind = WriteBatch::Kind;
   const std::shared_ptr<Collection> collection = Opened();
-  std::uint64_t rows = 0;
-  for (std::size_t done = 0; done < n;) {
+  const py::array_t<std::int64_t> array = LabelsOf(labels);
+  const std::span<const std::uint64_t> of = Span(array);
+  Rows rows;
+  if (kind == Kind::kPut) rows = ToPut(vectors, dtype_, dim_, of.size());
+  const std::size_t bytes = rows.dim * SizeOf(rows.dtype);
+  std::vector<std::string_view> texts(of.size());
+  if (!attributes.is_none()) texts = TextsOf(attributes, of.size());
+  const auto add = [&](std::size_t i, WriteBatch* batch) {
+    if (kind == Kind::kDelete) return batch->Delete(of[i]);
+    if (kind == Kind::kUpdate) return batch->Update(of[i], texts[i]);
+    batch->Put(of[i], rows.data + static_cast<std::ptrdiff_t>(i) * rows.stride, bytes, texts[i]);
+  };
+  std::uint64_t changed = 0;
+  for (std::size_t done = 0; done < of.size();) {
     WriteBatch batch;
     const auto write = [&](Collection& to) { return to.Write(batch); };
     absl::StatusOr<Written> written = Release(collection, [&](Collection& to) {
       std::size_t size = 0;
-      for (std::size_t i = done; i < n && batch.size() < WriteBatch::kMostRows; ++i) {
-        size += bytes + (texts.empty() ? 0 : texts[i].size());
+      for (std::size_t i = done; i < of.size() && batch.size() < WriteBatch::kMostRows; ++i) {
+        size += bytes + texts[i].size();
         if (size > WriteBatch::kMostBytes && i > done) break;
-        add(&batch, i);
+        add(i, &batch);
       }
       return write(to);
     });
@@ -142,51 +158,17 @@ std::uint64_t OpenedCollection::Write(std::size_t n, std::size_t bytes,
       Compact(py::none());
       written = Release(collection, write);
     }
-    if (!written.ok() && batch.size() < n) {
-      Raise({written.status().code(),
-             absl::StrCat("of rows ", done, " to ", done + batch.size() - 1, ", ",
-                          written.status().message(), "; ", done, " of ", n, " are written")});
+    if (!written.ok() && batch.size() < of.size()) {
+      Raise(
+          {written.status().code(), absl::StrCat("of rows ", done, " to ", done + batch.size() - 1,
+                                                 ", ", written.status().message(), "; ", done,
+                                                 " of ", of.size(), " are written")});
     }
-    rows += Value(std::move(written)).rows;
+    changed += Value(std::move(written)).rows;
     done += batch.size();
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
-  return rows;
-}
-
-std::uint64_t OpenedCollection::Put(py::handle labels, py::handle vectors,
-                                    const py::object& attributes) {
-  const py::array_t<std::int64_t> array = LabelsOf(labels);
-  const std::span<const std::uint64_t> of = Span(array);
-  const Rows rows = ToPut(vectors, dtype_);
-  if (rows.dim != dim_) {
-    Raise(InvalidArgument("vectors: expected ", dim_, " x ", NumpyName(dtype_),
-                          " as in the collection, found ", rows.dim, " x ", NumpyName(rows.dtype)));
-  }
-  if (rows.n != of.size())
-    Raise(InvalidArgument("vectors: ", rows.n, " found, expected one for each of the ", of.size(),
-                          " labels"));
-  std::vector<std::string_view> texts;
-  if (!attributes.is_none()) texts = TextsOf(attributes, of.size());
-  const std::size_t bytes = rows.dim * SizeOf(rows.dtype);
-  return Write(of.size(), bytes, texts, [&](WriteBatch* batch, std::size_t i) {
-    batch->Put(of[i], rows.data + static_cast<std::ptrdiff_t>(i) * rows.stride, bytes,
-               texts.empty() ? std::string_view() : texts[i]);
-  });
-}
-
-std::uint64_t OpenedCollection::Update(py::handle labels, const py::object& attributes) {
-  const py::array_t<std::int64_t> array = LabelsOf(labels);
-  const std::span<const std::uint64_t> of = Span(array);
-  const std::vector<std::string_view> texts = TextsOf(attributes, of.size());
-  return Write(of.size(), 0, texts,
-               [&](WriteBatch* batch, std::size_t i) { batch->Update(of[i], texts[i]); });
-}
-
-std::uint64_t OpenedCollection::DeleteLabels(py::handle labels) {
-  const py::array_t<std::int64_t> array = LabelsOf(labels);
-  const std::span<const std::uint64_t> of = Span(array);
-  return Write(of.size(), 0, {}, [&](WriteBatch* batch, std::size_t i) { batch->Delete(of[i]); });
+  return changed;
 }
 
 std::uint64_t OpenedCollection::DeleteMatches(py::handle filter, const py::dict& arguments,
@@ -244,13 +226,7 @@ py::tuple OpenedCollection::Search(py::handle queries, py::handle k, py::handle 
   call.batch.prepared = prepared.get();
   call.batch.counts = details;
   Searchers searchers = Borrow(ThreadsFor(call.batch.n, threads));
-  BatchOutcome outcome;
-  try {
-    outcome = RunBatch(call.batch, searchers);
-  } catch (...) {
-    Return(SequenceOf(*moment), std::move(searchers));
-    throw;
-  }
+  const BatchOutcome outcome = RunBatch(call.batch, searchers);
   Return(SequenceOf(*moment), std::move(searchers));
   Check(outcome.status);
   py::object reported = py::none();

@@ -5,10 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "client/python/core/convert.h"
@@ -30,11 +28,11 @@ class OpenedCollection {
   OpenedCollection(const OpenedCollection&) = delete;
   OpenedCollection& operator=(const OpenedCollection&) = delete;
 
-  /// Writes return the number of vectors that were put, updated or deleted. `attributes`:
-  /// a list of JSON objects as texts, or one text for all; of Put also None.
-  std::uint64_t Put(py::handle labels, py::handle vectors, const py::object& attributes);
-  std::uint64_t Update(py::handle labels, const py::object& attributes);
-  std::uint64_t DeleteLabels(py::handle labels);
+  /// Writes return the number of vectors that were put, updated or deleted. Many changes
+  /// are several writes. Compacts the collection first if the memory for new rows is used
+  /// up. `attributes`: JSON objects as texts in a list, one text for all, or None.
+  std::uint64_t Write(WriteBatch::Kind kind, py::handle labels, py::handle vectors,
+                      const py::object& attributes);
   /// `all`: also if the filter holds for all vectors. `filter`: None: all vectors.
   std::uint64_t DeleteMatches(py::handle filter, const py::dict& arguments, bool all);
 
@@ -61,17 +59,10 @@ class OpenedCollection {
 
  private:
   using Searchers = std::vector<std::unique_ptr<CollectionSearcher>>;
-  /// Adds change i to the batch.
-  using AddChange = std::function<void(WriteBatch* batch, std::size_t i)>;
 
   /// Raises FailedPreconditionError if the collection is closed or was opened before a
   /// fork: its threads belong to the parent.
   const std::shared_ptr<Collection>& Opened() const;
-  /// Writes n changes, in several batches if they are too many for one. `bytes`: of each
-  /// one's vector; `texts`: their attributes, or none at all. Compacts the collection
-  /// first if the memory for new rows is used up.
-  std::uint64_t Write(std::size_t n, std::size_t bytes, const std::vector<std::string_view>& texts,
-                      const AddChange& add);
   Searchers Borrow(std::size_t count);
   void Return(std::uint64_t sequence, Searchers searchers);
 

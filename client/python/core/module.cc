@@ -67,12 +67,23 @@ void AddIndex(py::module_& module) {
 }
 
 void AddCollection(py::module_& module) {
+  using Kind = WriteBatch::Kind;
   module.def("create_collection", &CreateFolder);
   py::class_<OpenedCollection>(module, "Collection")
       .def(py::init<py::handle, const py::dict&>())
-      .def("put", &OpenedCollection::Put)
-      .def("update", &OpenedCollection::Update)
-      .def("delete_labels", &OpenedCollection::DeleteLabels)
+      .def("put",
+           [](OpenedCollection& to, py::handle labels, py::handle vectors,
+              const py::object& attributes) {
+             return to.Write(Kind::kPut, labels, vectors, attributes);
+           })
+      .def("update",
+           [](OpenedCollection& to, py::handle labels, const py::object& attributes) {
+             return to.Write(Kind::kUpdate, labels, py::none(), attributes);
+           })
+      .def("delete_labels",
+           [](OpenedCollection& from, py::handle labels) {
+             return from.Write(Kind::kDelete, labels, py::none(), py::none());
+           })
       .def("delete_matches", &OpenedCollection::DeleteMatches)
       .def("search", &OpenedCollection::Search)
       .def("get", &OpenedCollection::Get)

@@ -235,7 +235,7 @@ class RefusalTest(CollectionCase):
         self.assert_raises(hmann.NotFoundError, "no collection", hmann.open_collection, self.path)
         live = self.create()
         held = hmann.FailedPreconditionError
-        self.assert_raises(held, "c.live", self.open)
+        self.assert_raises(held, "or this one does: close it there first", self.open)
         code = f"import hmann; hmann.open_collection({str(self.live)!r})"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         self.assertIn("FailedPreconditionError", done.stderr)
@@ -261,8 +261,8 @@ class RefusalTest(CollectionCase):
         nan[1, 2] = np.nan
         types = hmann.InvalidTypeError
         for labels, vectors, kind, text in (
-            ([1, 2, 3], whole[:, :3], bad, "vectors: expected 4 x float32 as in the collection"),
-            ([1, 2], whole, bad, "vectors: 3 found, expected one for each of the 2 labels"),
+            ([1, 2, 3], whole[:, :3], bad, "of 4 x float32 as in the collection, found 3 of 3"),
+            ([1, 2], whole, bad, "vectors: expected 2 for the labels, of 4 x float32"),
             ([1, 2, 3], nan, bad, "row 1 (label 2)"),
             ([1, 2, 3], whole[None], bad, "vectors: expected shape"),
             ([1, 2, 3], whole + 1j, bad, "vectors: expected real numbers"),
