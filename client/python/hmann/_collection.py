@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,8 +99,9 @@ class Collection:
                 takes except a file, with values that the dtype of the collection holds.
                 Floats are rounded.
             attributes: a dict for each label, or one for all. Values are numbers, bools,
-                strings, times, or lists of strings or of whole numbers. An attribute has the
-                type that ``types`` gave it, or that of its first value.
+                strings, times, or lists of strings or of whole numbers; None and empty lists
+                are no values. An attribute has the type that ``types`` gave it, or that of
+                its first value.
 
         Returns:
             The number of different vectors put.
@@ -113,7 +114,8 @@ class Collection:
             ResourceExhaustedError: not enough disk.
             FailedPreconditionError: a closed collection, or one opened for reading.
         """
-        return self._core.put(labels, vectors, None if attributes is None else _texts(attributes))
+        texts = None if attributes is None else _texts(attributes, _has_value)
+        return self._core.put(labels, vectors, texts)
 
     def update(self, labels: ArrayLike, attributes: Attributes) -> int:
         """Replaces the attributes that are given, and keeps the others and the vectors.
@@ -129,7 +131,7 @@ class Collection:
             NotFoundError: a label that no vector has.
             As ``put``, which also says when a call is one write.
         """
-        return self._core.update(labels, _texts(attributes))
+        return self._core.update(labels, _texts(attributes, lambda value: True))
 
     def delete(
         self,
@@ -333,8 +335,15 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
-def _texts(attributes: Any) -> Union[str, List[str]]:
-    """Attributes as JSON: a text for each row, or one for all."""
+def _has_value(value: Any) -> bool:
+    empty = isinstance(value, (list, tuple, set, frozenset, np.ndarray)) and len(value) == 0
+    return value is not None and not empty
+
+
+def _texts(attributes: Any, keeps: Callable[[Any], bool]) -> Union[str, List[str]]:
+    """Attributes as JSON, those whose value ``keeps`` accepts: a text for each row, or one
+    for all.
+    """
     if not isinstance(attributes, Mapping) and (
         isinstance(attributes, (str, bytes)) or not np.iterable(attributes)
     ):
@@ -347,7 +356,8 @@ def _texts(attributes: Any) -> Union[str, List[str]]:
                 f"attributes: row {number}: expected a dict or None, found {row!r:.60}"
             )
         try:
-            text = "" if row is None else json.dumps(dict(row), allow_nan=False, default=_plain)
+            kept = {name: value for name, value in (row or {}).items() if keeps(value)}
+            text = json.dumps(kept, allow_nan=False, default=_plain)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidArgumentError(
                 f"attributes: row {number}: expected numbers, bools, strings, times or lists, "

@@ -94,7 +94,7 @@ class WriteTest(CollectionCase):
         rows = [{"year": 2000 + i % 10, "tags": ["even", "odd"][i % 2]} for i in range(500)]
         rows[3] = {"year": np.int64(2003), "tags": {"odd", "three"}, "share": np.float32(0.5),
                    "when": datetime.datetime(2026, 5, 1, tzinfo=datetime.timezone.utc)}  # fmt: skip
-        rows[4] = None
+        rows[4], rows[0] = None, {"new": None, "more": [], **rows[0]}
         live.put(range(500), self.base[:500], rows)
         found = live.search(self.queries, 10, filter="year >= 2005", details=True)
         self.assertTrue((found.labels % 10 >= 5).all())
@@ -109,7 +109,8 @@ class WriteTest(CollectionCase):
         self.assertEqual(only.labels.tolist(), [3, -1, -1, -1, -1])
 
         self.assertEqual(live.update([3, 5], [{"share": None, "seen": True}, {"year": 1990}]), 2)
-        self.assertEqual(live.update(6, {"seen": True}), 1)
+        self.assertEqual(live.update(6, {"seen": True, "unknown": None}), 1)
+        self.assertEqual(live.update([6, 7], [{}, None]), 2)
         self.assertNotIn("share", live.get(3, attributes=True)[1])
         self.assertEqual(set(live.search(self.base[3], 3, filter="seen").labels), {3, 6, -1})
         self.assertEqual(live.delete(filter="year < $y", filter_arguments={"y": 2000}), 1)
