@@ -100,6 +100,7 @@ test("the Python of the pages runs as it stands", { timeout: 280_000 }, () => {
   const [local, remote] = blocks("doc/python.md", "python").map((text) => text.replace("50051", String(port)).replace("index.tune(", "index.tune(accept_noise=True, "));
   inFolder((shell, python) => {
     python(readme[0]);
+    python(blocks("doc/collections.md", "python")[0]);
     python(`import numpy\nvectors = numpy.random.rand(3000, 32).astype("float32"); queries = vectors[:300]\n${local}`);
     shell("hmann build --base base.u8bin --out sample.hmann && hmann tune sample.hmann --queries datasets/sample/query.u8bin --k 10 --accept-noise");
     const script = `import hmann, numpy\nqueries = hmann.read_vectors("datasets/sample/query.u8bin")[:20]\n${remote}

@@ -53,7 +53,8 @@ absl::Status CollectionImpl::Lock() {
   HMANN_ASSIGN_OR_RETURN(lock_, FileDescriptor::Open(path, O_RDWR | O_CREAT, 0666));
   if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
   if (errno != EWOULDBLOCK) return ErrnoError(errno, "lock", path);
-  return FailedPrecondition(folder_, ": another process writes to it: stop that one first");
+  return FailedPrecondition(
+      folder_, ": another process writes to it, or this one does: close it there first");
 }
 
 absl::Status CollectionImpl::Load(Progress* progress) {

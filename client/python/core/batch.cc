@@ -35,9 +35,33 @@ struct Share {
   std::exception_ptr failure;
 };
 
+absl::Status SearchOne(Searcher& searcher, const Batch& batch, const void* query, Answer* answer,
+                       Counters* counters, const SearchLimits& limits) {
+  return searcher.Search(query, batch.params, answer, counters, limits);
+}
+absl::Status SearchOne(CollectionSearcher& searcher, const Batch& batch, const void* query,
+                       Answer* answer, Counters* counters, const SearchLimits&) {
+  return searcher.Search(query, *batch.prepared, answer, counters);
+}
+
+template <typename Row, typename Done>
+absl::Status SearchMany(Searcher& searcher, const Batch& batch, std::size_t count, Row row,
+                        Done done, Counters* counters, const SearchLimits& limits) {
+  return searcher.SearchMany(count, row, batch.params, batch.in_flight, done, counters, limits);
+}
+template <typename Row, typename Done>
+absl::Status SearchMany(CollectionSearcher& searcher, const Batch& batch, std::size_t count,
+                        Row row, Done done, Counters* counters, const SearchLimits& limits) {
+  Answer answer;
+  for (std::size_t i = 0; i < count && !*limits.cancelled; ++i)
+    done(i, SearchOne(searcher, batch, row(i), &answer, counters, limits), answer);
+  return absl::OkStatus();
+}
+
+template <typename AnySearcher>
 class BatchRun {
  public:
-  BatchRun(const Batch& batch, std::vector<std::unique_ptr<Searcher>>& searchers)
+  BatchRun(const Batch& batch, std::vector<std::unique_ptr<AnySearcher>>& searchers)
       : batch_(batch), searchers_(searchers), shares_(searchers.size()) {}
 
   BatchOutcome Run() {
@@ -94,8 +118,8 @@ class BatchRun {
     thread_local Answer answer;
     SearchLimits limits;
     limits.budget = batch_.budget;
-    const absl::Status status = searchers_[0]->Search(
-        Row(0), batch_.params, &answer, batch_.counts ? &share.counters : nullptr, limits);
+    const absl::Status status = SearchOne(*searchers_[0], batch_, Row(0), &answer,
+                                          batch_.counts ? &share.counters : nullptr, limits);
     if (status.ok()) {
       Keep(0, answer, &share);
     } else {
@@ -137,8 +161,8 @@ class BatchRun {
     limits.budget = batch_.budget;
     limits.cancelled = &cancelled_;
     try {
-      const absl::Status prevented = searchers_[thread]->SearchMany(
-          count, [&](std::size_t i) { return Row(place(i)); }, batch_.params, batch_.in_flight,
+      const absl::Status prevented = SearchMany(
+          *searchers_[thread], batch_, count, [&](std::size_t i) { return Row(place(i)); },
           [&](std::size_t i, const absl::Status& status, Answer& answer) {
             if (status.ok()) {
               Keep(place(i), answer, &share);
@@ -167,7 +191,7 @@ class BatchRun {
   }
 
   const Batch& batch_;
-  std::vector<std::unique_ptr<Searcher>>& searchers_;
+  std::vector<std::unique_ptr<AnySearcher>>& searchers_;
   std::vector<Share> shares_;
   std::atomic<bool> cancelled_{false};
   std::exception_ptr raised_;
@@ -181,6 +205,11 @@ class BatchRun {
 }  // namespace
 
 BatchOutcome RunBatch(const Batch& batch, std::vector<std::unique_ptr<Searcher>>& searchers) {
+  return BatchRun(batch, searchers).Run();
+}
+
+BatchOutcome RunBatch(const Batch& batch,
+                      std::vector<std::unique_ptr<CollectionSearcher>>& searchers) {
   return BatchRun(batch, searchers).Run();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "hmann/collection.h"
 #include "hmann/hmann.h"
 
 namespace hmann::python {
@@ -19,6 +20,7 @@ struct Batch {
   std::uint64_t n = 0;
   bool single = false;  ///< one query, not given as a batch: errors do not number it
   ResolvedParams params;
+  const PreparedSearch* prepared = nullptr;  ///< in a collection
   std::chrono::nanoseconds budget{0};
   std::uint32_t in_flight = 1;
   bool on_device = false;  ///< a device may stall
@@ -37,5 +39,8 @@ struct BatchOutcome {
 /// caller holds. Raises what a signal handler raises (KeyboardInterrupt) soon: after a
 /// query at the latest, or within a long query.
 BatchOutcome RunBatch(const Batch& batch, std::vector<std::unique_ptr<Searcher>>& searchers);
+/// The same in a collection; it is not interrupted within a query.
+BatchOutcome RunBatch(const Batch& batch,
+                      std::vector<std::unique_ptr<CollectionSearcher>>& searchers);
 
 }  // namespace hmann::python

@@ -4,6 +4,8 @@
 #include <new>
 #include <system_error>
 
+#include "client/python/core/calls.h"
+#include "client/python/core/collection.h"
 #include "client/python/core/options.h"
 #include "client/python/core/search.h"
 #include "client/python/core/vectors.h"
@@ -64,6 +66,43 @@ void AddIndex(py::module_& module) {
       });
 }
 
+void AddCollection(py::module_& module) {
+  using Kind = WriteBatch::Kind;
+  module.def("create_collection", &CreateFolder);
+  py::class_<OpenedCollection>(module, "Collection")
+      .def(py::init<py::handle, const py::dict&>())
+      .def("put",
+           [](OpenedCollection& to, py::handle labels, py::handle vectors,
+              const py::object& attributes) {
+             return to.Write(Kind::kPut, labels, vectors, attributes);
+           })
+      .def("update",
+           [](OpenedCollection& to, py::handle labels, const py::object& attributes) {
+             return to.Write(Kind::kUpdate, labels, py::none(), attributes);
+           })
+      .def("delete_labels",
+           [](OpenedCollection& from, py::handle labels) {
+             return from.Write(Kind::kDelete, labels, py::none(), py::none());
+           })
+      .def("delete_matches", &OpenedCollection::DeleteMatches)
+      .def("search", &OpenedCollection::Search)
+      .def("get", &OpenedCollection::Get)
+      .def("info", &OpenedCollection::Info)
+      .def("compact", &OpenedCollection::Compact)
+      .def("verify", &OpenedCollection::Verify)
+      .def("backup", &OpenedCollection::Backup)
+      .def("close", &OpenedCollection::Close)
+      .def("__len__", &OpenedCollection::size)
+      .def_property_readonly("closed", &OpenedCollection::closed)
+      .def_property_readonly("path",
+                             [](const OpenedCollection& of) { return ToPython(of.folder()); })
+      .def_property_readonly("dim", &OpenedCollection::dim)
+      .def_property_readonly("dtype",
+                             [](const OpenedCollection& of) { return NumpyType(of.dtype()); })
+      .def_property_readonly(
+          "metric", [](const OpenedCollection& of) { return std::string(Name(of.metric())); });
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
@@ -83,10 +122,13 @@ PYBIND11_MODULE(_core, module) {
   tables["promote"] = Describe(PromoteTable());
   tables["plan"] = Describe(PlanTable());
   tables["open"] = Describe(OpenTable());
+  tables["create_collection"] = Describe(CreateTable());
+  tables["open_collection"] = Describe(OpenCollectionTable());
   tables["tune"] = Describe(TuneTable());
   tables["search"] = Describe(SearchTable());
   module.attr("tables") = tables;
   AddIndex(module);
+  AddCollection(module);
 }
 
 }  // namespace hmann::python

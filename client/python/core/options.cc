@@ -12,11 +12,15 @@ OptionTable<T> Joined(std::initializer_list<OptionTable<T>> parts) {
   return table;
 }
 
-/// The options that `build` and `plan` share.
+template <typename T>
+OptionTable<T> CountRows() {
+  return {Row<T>("rows", "number of leading rows to use; 0: all", HMANN_FIELD(build.rows))};
+}
+
+/// The options of a graph, the same for `build`, `plan` and a collection.
 template <typename T>
 OptionTable<T> GraphRows() {
   return {
-      Row<T>("rows", "number of leading rows to use; 0: all", HMANN_FIELD(build.rows)),
       Row<T>("dtype",
              "type of the stored vectors; None: that of base; 'f16': half the bytes of float32, "
              "rounded; 'u8', 'i8' or 'f32' if there is no base",
@@ -32,7 +36,7 @@ OptionTable<T> GraphRows() {
   };
 }
 
-/// The options that `build`, `plan` and `promote` share.
+/// The options of what is added to a graph, also for `promote`.
 template <typename T>
 OptionTable<T> StructureRows() {
   return {
@@ -47,10 +51,22 @@ OptionTable<T> StructureRows() {
       Row<T>("replicas",
              "cells that list each node, 1 or 2; None: 1, or the value of a finished index",
              HMANN_FIELD(build.replicas)),
+  };
+}
+
+/// The options that `build`, `plan` and `promote` share.
+template <typename T>
+OptionTable<T> FastMemoryRows() {
+  return {
       SizeRow<T>("fast_memory", "bytes of fast memory, or '96GiB', to plan for",
                  HMANN_FIELD(plan.fast_memory_bytes)),
       Row<T>("slow", "with fast_memory: the tier that will hold L0", HMANN_FIELD(plan.slow)),
   };
+}
+
+template <typename T>
+Option<T> SeedRow() {
+  return Row<T>("seed", "same seed, same bytes", HMANN_FIELD(build.seed));
 }
 
 OptionTable<BuildCall> CalibrateRows() {
@@ -70,7 +86,6 @@ OptionTable<BuildCall> CalibrateRows() {
 OptionTable<BuildCall> BuildRows() {
   using T = BuildCall;
   return {
-      Row<T>("seed", "same seed, same bytes", HMANN_FIELD(build.seed)),
       SizeRow<T>("build_memory",
                  "bytes, or '2GiB', that the build may use; needs a vector file and work",
                  HMANN_FIELD(build.memory)),
@@ -151,8 +166,13 @@ OptionTable<SearchParams> MakeSearchTable() {
 // Tables are never destroyed: Python may read them while the process exits.
 
 const OptionTable<BuildCall>& BuildTable() {
-  static const auto& table = *new OptionTable<BuildCall>(
-      Joined({GraphRows<BuildCall>(), StructureRows<BuildCall>(), CalibrateRows(), BuildRows()}));
+  static const auto& table = *new OptionTable<BuildCall>(Joined({CountRows<BuildCall>(),
+                                                                 GraphRows<BuildCall>(),
+                                                                 StructureRows<BuildCall>(),
+                                                                 FastMemoryRows<BuildCall>(),
+                                                                 CalibrateRows(),
+                                                                 {SeedRow<BuildCall>()},
+                                                                 BuildRows()}));
   return table;
 }
 
@@ -164,7 +184,8 @@ const OptionTable<BuildCall>& PromoteTable() {
 
 const OptionTable<PlanInput>& PlanTable() {
   static const auto& table = *new OptionTable<PlanInput>(
-      Joined({PlanRows(), GraphRows<PlanInput>(), StructureRows<PlanInput>()}));
+      Joined({PlanRows(), CountRows<PlanInput>(), GraphRows<PlanInput>(),
+              StructureRows<PlanInput>(), FastMemoryRows<PlanInput>()}));
   return table;
 }
 
@@ -187,6 +208,60 @@ const OptionTable<OpenOptions>& OpenTable() {
       Row<T>("helpers", "threads that copy ahead for prefetch='helper'",
              HMANN_FIELD(helper_threads)),
   };
+  return table;
+}
+
+const OptionTable<CreateCollection>& CreateTable() {
+  using T = CreateCollection;
+  static const auto& table = *new OptionTable<T>(Joined({
+      {Row<T>("dim", "components of a vector", HMANN_FIELD(dim)),
+       Row<T>("from_",
+              "a finished index, instead of dim and parameters: its vectors are the first of the "
+              "collection, and its file is linked if it can be",
+              HMANN_FIELD(from)),
+       Row<T>("queries",
+              "vector file of queries similar to the expected ones, copied; merges calibrate with "
+              "them",
+              HMANN_FIELD(queries)),
+       Row<T>("types",
+              "types of some attributes, as 'year:int64,tags:tag'; another one has that of its "
+              "first value",
+              HMANN_FIELD(types))},
+      GraphRows<T>(),
+      StructureRows<T>(),
+      {SeedRow<T>()},
+  }));
+  return table;
+}
+
+const OptionTable<OpenCollection>& OpenCollectionTable() {
+  using T = OpenCollection;
+  static const auto& table = *[] {
+    auto* rows = new OptionTable<T>{
+        Row<T>("read_only", "see what is there now; another process may write meanwhile",
+               HMANN_FIELD(read_only)),
+        SizeRow<T>("delta_memory",
+                   "bytes, or '2GiB', for rows outside the sealed index; None: a quarter of what "
+                   "is available",
+                   HMANN_FIELD(delta_bytes)),
+        Row<T>("merges",
+               "merge in the background, at 10 % of rows outside the sealed index or 30 % of dead "
+               "rows in it",
+               HMANN_FIELD(merges)),
+        Row<T>("merge_threads", "threads of a merge; 0: all usable cores",
+               HMANN_FIELD(merge_threads)),
+        SizeRow<T>("merge_memory",
+                   "bytes, or '2GiB', that a merge may use; None: half of what is available",
+                   HMANN_FIELD(merge_memory))};
+    for (const Option<OpenOptions>& row : OpenTable()) {
+      rows->push_back({row.name, row.help,
+                       [&row](T& to, const std::string& name, py::handle value) {
+                         row.set(to.index, name, value);
+                       },
+                       [&row](const T& from) { return row.get(from.index); }});
+    }
+    return rows;
+  }();
   return table;
 }
 

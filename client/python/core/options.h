@@ -9,6 +9,7 @@
 
 #include "client/python/core/convert.h"
 #include "hmann/build.h"
+#include "hmann/collection.h"
 #include "hmann/hmann.h"
 #include "hmann/tune.h"
 #include "index/report/report.h"
@@ -31,6 +32,8 @@ const OptionTable<BuildCall>& BuildTable();
 const OptionTable<BuildCall>& PromoteTable();
 const OptionTable<PlanInput>& PlanTable();
 const OptionTable<OpenOptions>& OpenTable();
+const OptionTable<CreateCollection>& CreateTable();
+const OptionTable<OpenCollection>& OpenCollectionTable();
 const OptionTable<TuneOptions>& TuneTable();
 /// The parameters of ParamTable(), the targets and the budget.
 const OptionTable<SearchParams>& SearchTable();

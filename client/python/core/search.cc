@@ -1,6 +1,5 @@
 #include "client/python/core/search.h"
 
-#include <pthread.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -10,67 +9,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/python/core/batch.h"
+#include "client/python/core/calls.h"
 #include "client/python/core/gil.h"
 #include "client/python/core/options.h"
 #include "client/python/core/watch.h"
 #include "client/python/core/works.h"
 #include "hmann/tune.h"
-#include "index/base/cpu.h"
 #include "index/base/errors.h"
-#include "index/params/params_json.h"
 #include "index/report/report.h"
 
 namespace hmann::python {
 namespace {
-
-std::atomic<std::uint64_t> forks{0};
-
-/// The minimum number of queries per thread.
-constexpr std::uint64_t kQueriesPerThread = 8;
-
-std::uint32_t Cores() {
-  static const auto cores = static_cast<std::uint32_t>(UsableCores());
-  return cores;
-}
-
-std::uint32_t Or(const char* name, py::handle value, std::uint32_t most, std::uint32_t otherwise) {
-  if (value.is_none()) return otherwise;
-  return static_cast<std::uint32_t>(ToInteger(name, value, 1, most));
-}
-
-/// Allocates an array. A MemoryError of numpy becomes RESOURCE_EXHAUSTED.
-py::array RoomOf(const py::dtype& type, std::vector<py::ssize_t> shape, const std::string& what) {
-  try {
-    return py::array(type, std::move(shape));
-  } catch (const py::error_already_set& error) {
-    if (!error.matches(PyExc_MemoryError)) throw;
-  }
-  Raise(ResourceExhausted("no memory for the ", what));
-}
-
-/// Space for answers.
-template <typename T>
-py::array_t<T> Room(std::uint64_t n, std::uint32_t k, bool single) {
-  std::vector<py::ssize_t> shape = {static_cast<py::ssize_t>(k)};
-  if (!single) shape.insert(shape.begin(), static_cast<py::ssize_t>(n));
-  return RoomOf(py::dtype::of<T>(), std::move(shape),
-                absl::StrCat("answers to ", n, " queries with ", k, " neighbors"));
-}
-
-SearchParams ToParams(py::handle k, const py::dict& given) {
-  SearchParams params;
-  params.k =
-      static_cast<std::uint32_t>(ToInteger("k", k, 0, std::numeric_limits<std::uint32_t>::max()));
-  Fill(SearchTable(), given, &params);
-  return params;
-}
-
-py::dict DictOf(const ResolvedParams& params) {
-  py::dict dict = ToPython(ToJson(params));
-  dict["k"] = params.k;
-  return dict;
-}
 
 py::object PredictedOf(const ResolvedSearch& resolved) {
   if (resolved.calibrated_recall.has_value())
@@ -87,42 +36,10 @@ void CheckNoMask(std::span<const std::uint64_t> labels, bool of_bytes, std::uint
                         "labels: pass mask.astype(bool), or each label once"));
 }
 
-/// `given`: lists of values by name.
-FilterArguments ToArguments(const py::dict& given) {
-  using Integers = std::numeric_limits<std::int64_t>;
-  FilterArguments arguments;
-  for (const auto& [key, values] : given) {
-    std::vector<FilterValue>& of_name = arguments[ToText("filter_arguments", key)];
-    for (const py::handle one : values) {
-      FilterValue& value = of_name.emplace_back();
-      if (py::isinstance<py::bool_>(one))
-        value = one.cast<bool>();
-      else if (py::isinstance<py::int_>(one))
-        value = ToInteger("filter_arguments", one, Integers::min(), Integers::max());
-      else if (py::isinstance<py::float_>(one))
-        value = one.cast<double>();
-      else
-        value = ToText("filter_arguments", one);
-    }
-  }
-  return arguments;
-}
-
-py::dict DictOf(const Counters& counters) {
-  py::dict dict;
-  for (const CounterName& counter : CounterNames())
-    dict[py::str(std::string(counter.name))] = counters.*counter.value;
-  return dict;
-}
-
 }  // namespace
 
-void WatchForks() {
-  pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
-}
-
 OpenedIndex::OpenedIndex(py::handle path, const py::dict& options)
-    : path_(ToPath("path", path)), forks_(forks) {
+    : path_(ToPath("path", path)), forks_(Forks()) {
   Fill(OpenTable(), options, &options_);
   index_ = Open();
 }
@@ -130,7 +47,7 @@ OpenedIndex::OpenedIndex(py::handle path, const py::dict& options)
 OpenedIndex::~OpenedIndex() { Close(); }
 
 void OpenedIndex::Close() {
-  if (forks_ == forks) {
+  if (forks_ == Forks()) {
     const auto idle = std::exchange(idle_, {});
     std::shared_ptr<const Index> index = std::exchange(index_, nullptr);
     // Unmapping large regions takes time.
@@ -164,7 +81,7 @@ void OpenedIndex::OpenAgain() {
 
 const std::shared_ptr<const Index>& OpenedIndex::Opened() const {
   if (index_ == nullptr) Raise(FailedPrecondition("the index is closed"));
-  if (forks_ != forks) {
+  if (forks_ != Forks()) {
     Raise(FailedPrecondition(
         "the index was opened before this process was forked: open it in the child"));
   }
@@ -219,30 +136,14 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   const ResolvedSearch resolved = ResolveCached(index, asked);
   const auto budget = asked.budget.value_or(std::chrono::nanoseconds(0));
   const IndexInfo& info = index->info();
-  const Rows rows = ToRows("queries", queries, true, QueryType(info.dtype));
-  if (rows.dim != info.dim) {
-    Raise(InvalidArgument("queries: expected vectors of ", info.dim, " x ", NumpyName(info.dtype),
-                          " as in the index, found ", rows.dim, " x ", NumpyName(rows.dtype)));
-  }
-  const std::uint32_t wanted = resolved.params.k;
-  py::array_t<std::int64_t> labels = Room<std::int64_t>(rows.n, wanted, rows.single);
-  py::array_t<float> distances = Room<float>(rows.n, wanted, rows.single);
-  Batch batch{.rows = rows.data,
-              .stride = rows.stride,
-              .n = rows.n,
-              .single = rows.single,
-              .params = resolved.params,
-              .budget = budget,
-              .on_device = index->on_block_tier(),
-              .counts = details,
-              .labels = labels.mutable_data(),
-              .distances = distances.mutable_data()};
+  QueryCall call = ToQueries(queries, resolved.params, info.dtype, info.dim, "index");
+  Batch& batch = call.batch;
+  batch.budget = budget;
+  batch.on_device = index->on_block_tier();
+  batch.counts = details;
   batch.in_flight =
       Or("in_flight", in_flight, kMostInFlight, budget.count() > 0 ? 1 : resolved.in_flight);
-  const std::uint64_t enough = (rows.n + kQueriesPerThread - 1) / kQueriesPerThread;
-  const std::uint32_t requested = Or("threads", threads, 1024, Cores());
-  auto searchers =
-      Borrow(index, std::clamp<std::uint64_t>(threads.is_none() ? enough : rows.n, 1, requested));
+  auto searchers = Borrow(index, ThreadsFor(batch.n, threads));
   BatchOutcome outcome;
   try {
     outcome = RunBatch(batch, searchers);
@@ -252,14 +153,15 @@ py::tuple OpenedIndex::Search(py::handle queries, py::handle k, py::handle threa
   }
   Return(index, std::move(searchers));
   Check(outcome.status);
-  if (!details) return py::make_tuple(std::move(labels), std::move(distances), py::none());
+  if (!details)
+    return py::make_tuple(std::move(call.labels), std::move(call.distances), py::none());
   py::dict reported;
   reported["params"] = DictOf(resolved.params);
   reported["counters"] = DictOf(outcome.counters);
   reported["cut_short"] = outcome.cut_short;
   reported["predicted"] = PredictedOf(resolved);
   if (filter != nullptr) reported["matches"] = filter->matches.size();
-  return py::make_tuple(std::move(labels), std::move(distances), std::move(reported));
+  return py::make_tuple(std::move(call.labels), std::move(call.distances), std::move(reported));
 }
 
 std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted,
@@ -267,7 +169,7 @@ std::unique_ptr<IndexMatches> OpenedIndex::Matching(py::handle accepted,
   const std::shared_ptr<const Index> index = Opened();
   absl::StatusOr<Matches> matches = absl::UnknownError("not looked for");
   if (py::isinstance<py::str>(accepted)) {
-    const Filter filter = Value(Filter::Parse(ToText("filter", accepted), ToArguments(arguments)));
+    const Filter filter = ToFilter(accepted, arguments);
     absl::StatusOr<std::shared_ptr<const Matches>> filtered = absl::UnknownError("not looked for");
     {
       const WithoutGil without_gil;
@@ -302,9 +204,7 @@ py::array OpenedIndex::Get(py::handle labels) {
   const py::array_t<std::int64_t> wanted = ToLabels("labels", ToArray("labels", labels), true);
   const bool single = wanted.ndim() == 0;
   const auto count = static_cast<std::size_t>(wanted.size());
-  std::vector<py::ssize_t> shape = {static_cast<py::ssize_t>(index->info().dim)};
-  if (!single) shape.insert(shape.begin(), wanted.size());
-  py::array vectors = RoomOf(NumpyType(index->info().dtype), std::move(shape), "vectors");
+  py::array vectors = VectorRoom(index->info().dtype, index->info().dim, wanted.size(), single);
   const std::span<const std::uint64_t> of(reinterpret_cast<const std::uint64_t*>(wanted.data()),
                                           count);
   auto searchers = Borrow(index, 1);

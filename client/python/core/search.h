@@ -15,9 +15,6 @@
 
 namespace hmann::python {
 
-/// Starts counting the forks that led to this process. Call once.
-void WatchForks();
-
 /// The vectors of an open index that may be answers.
 struct IndexMatches {
   std::shared_ptr<const Index> index;

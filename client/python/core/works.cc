@@ -9,6 +9,7 @@
 #include "client/python/core/vectors.h"
 #include "client/python/core/watch.h"
 #include "datasets/toolbox/exact_neighbors.h"
+#include "index/base/errors.h"
 #include "index/report/report.h"
 
 namespace hmann::python {

@@ -7,6 +7,7 @@
 >>> index.tune(k=10)                                       # then state a target:
 >>> labels, distances = index.search(queries, k=10, recall=0.95)
 
+``hmann.create_collection("my.live", dim=64)`` makes a folder of vectors that come and go.
 ``hmann.Client("host:port").open("name")`` is an index of a server, with the same interface.
 """
 
@@ -16,6 +17,7 @@ from typing import Any, List
 
 from hmann import errors
 from hmann._answer import Answer
+from hmann._collection import Collection, create_collection, open_collection
 from hmann._core import version as __version__
 from hmann._index import Index, build, info, open, plan
 from hmann._vectors import (
@@ -32,12 +34,15 @@ _CLIENTS = {"Client": "hmann._client", "AsyncClient": "hmann._async_client"}
 
 __all__ = [
     "Answer",
+    "Collection",
     "Index",
     "build",
+    "create_collection",
     "errors",
     "exact_neighbors",
     "info",
     "open",
+    "open_collection",
     "plan",
     "read_groundtruth",
     "read_vectors",
