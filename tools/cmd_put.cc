@@ -124,7 +124,8 @@ absl::Status Put(const WriteFlags& flags) {
   HMANN_RETURN_IF_ERROR(base.CheckFinite());
   CollectionWriter writer(*collection, flags.base + ": row", 0, base.n(), flags.batch);
   const auto put = [&](std::uint64_t row, const std::string& text) {
-    HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch, writer.Room(base.row_bytes() + text.size()));
+    HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch,
+                           writer.Room(base.row_bytes() + text.size() + labels.names[row].size()));
     batch->Put(labels.At(row), base.Row(row), base.row_bytes(), text);
     return absl::OkStatus();
   };

@@ -27,6 +27,8 @@ absl::StatusOr<std::shared_ptr<Collection>> Collection::Open(const std::string& 
 absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::string& folder,
                                                                      const OpenCollection& options,
                                                                      Progress* progress) {
+  if (options.merge_threads.value_or(0) < 0)
+    return InvalidArgument("merge_threads: ", *options.merge_threads, " found, expected 0 or more");
   std::shared_ptr<CollectionImpl> opened(new CollectionImpl(folder, options));
   if (!options.read_only) HMANN_RETURN_IF_ERROR(opened->Lock());
   absl::Status status = opened->Load(progress);

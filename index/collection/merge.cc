@@ -66,7 +66,9 @@ std::uint64_t CollectionImpl::InterruptedMerge() const {
 }
 
 absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& cancelled) {
-  const std::scoped_lock merging(merge_mutex_);
+  std::unique_lock merging(merge_mutex_, std::defer_lock);
+  while (!merging.try_lock_for(std::chrono::milliseconds(100)))
+    if (cancelled) return absl::CancelledError("stopped");
   const auto start = std::chrono::steady_clock::now();
   HMANN_ASSIGN_OR_RETURN(const MergeJob job, StartMerge(progress, cancelled));
   if (job.rows > 0) HMANN_RETURN_IF_ERROR(BuildMerged(job, progress, cancelled));

@@ -29,8 +29,6 @@ class CollectionSearcher::Scratch {
   }
   /// Lets go of indexes that no moment needs any more.
   void Keep(const Moment& moment) {
-    if (moment.sequence == kept_) return;
-    kept_ = moment.sequence;
     std::erase_if(searchers_, [&](const Entry& entry) {
       const auto is_it = [&](const Moment::Part& part) {
         return part.segment != nullptr && part.segment->index() == entry.index;
@@ -49,7 +47,6 @@ class CollectionSearcher::Scratch {
     std::unique_ptr<Searcher> searcher;
   };
   std::vector<Entry> searchers_;
-  std::uint64_t kept_ = 0;
 };
 
 CollectionSearcher::CollectionSearcher() : scratch_(std::make_unique<Scratch>()) {}

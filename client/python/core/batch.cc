@@ -102,7 +102,8 @@ class BatchRun {
     float* distances = batch_.distances + i * k;
     for (std::size_t j = 0; j < count; ++j) {
       const std::uint64_t label = answer.nearest[j].label;
-      if (!std::in_range<std::int64_t>(label))
+      // In a collection it stands for a string.
+      if (batch_.prepared == nullptr && !std::in_range<std::int64_t>(label))
         share->error.Note(i, absl::OutOfRangeError(absl::StrCat("label ", label, kBeyondInt64)));
       labels[j] = static_cast<std::int64_t>(label);
       distances[j] = answer.nearest[j].distance;

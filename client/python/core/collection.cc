@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,14 +30,43 @@ auto Release(std::shared_ptr<Collection> collection, Work work) {
   return result;
 }
 
-py::array_t<std::int64_t> LabelsOf(py::handle labels) {
-  return ToLabels("labels", ToArray("labels", labels), true,
-                  "; names of other kinds may be attributes");
-}
+/// Labels from Python, whole numbers or strings.
+struct GivenLabels {
+  py::array_t<std::int64_t> numbers;  ///< also those that strings stand for
+  std::vector<std::string> names;     ///< of strings; empty: they are numbers
 
-std::span<const std::uint64_t> Span(const py::array_t<std::int64_t>& labels) {
-  return {reinterpret_cast<const std::uint64_t*>(labels.data()),
-          static_cast<std::size_t>(labels.size())};
+  std::span<const std::uint64_t> span() const {
+    return {reinterpret_cast<const std::uint64_t*>(numbers.data()),
+            static_cast<std::size_t>(numbers.size())};
+  }
+  VectorLabel At(std::size_t i) const {
+    return names.empty() ? VectorLabel(span()[i]) : VectorLabel(names[i]);
+  }
+};
+
+GivenLabels LabelsOf(py::handle labels) {
+  const bool is_one = py::isinstance<py::str>(labels);
+  py::list words;
+  if (is_one) words.append(labels);
+  if (py::isinstance<py::list>(labels) || py::isinstance<py::tuple>(labels))
+    words = py::list(py::reinterpret_borrow<py::object>(labels));
+  if (py::isinstance<py::array>(labels) &&
+      py::reinterpret_borrow<py::array>(labels).dtype().kind() == 'U')
+    words = labels.attr("tolist")();
+  if (words.empty() || !py::isinstance<py::str>(words[0])) {
+    return {ToLabels("labels", ToArray("labels", labels), true, ", or strings"), {}};
+  }
+  GivenLabels given;
+  given.numbers = is_one ? py::array_t<std::int64_t>(std::vector<py::ssize_t>{})
+                         : py::array_t<std::int64_t>(static_cast<py::ssize_t>(words.size()));
+  for (const py::handle word : words) {
+    if (!py::isinstance<py::str>(word))
+      Raise(InvalidArgument("labels: expected all of them whole numbers, or all strings"));
+    given.names.push_back(word.cast<std::string>());
+    given.numbers.mutable_data()[given.names.size() - 1] =
+        static_cast<std::int64_t>(VectorLabel(given.names.back()).number());
+  }
+  return given;
 }
 
 /// A text for each of n labels: `given` is a list of them, or one for all. It keeps the
@@ -129,17 +159,18 @@ std::uint64_t OpenedCollection::Write(WriteBatch::Kind kind, py::handle labels, 
                                       const py::object& attributes) {
   using Kind = WriteBatch::Kind;
   const std::shared_ptr<Collection> collection = Opened();
-  const py::array_t<std::int64_t> array = LabelsOf(labels);
-  const std::span<const std::uint64_t> of = Span(array);
+  const GivenLabels given = LabelsOf(labels);
+  const std::span<const std::uint64_t> of = given.span();
   Rows rows;
   if (kind == Kind::kPut) rows = ToPut(vectors, dtype_, dim_, of.size());
   const std::size_t bytes = rows.dim * SizeOf(rows.dtype);
   std::vector<std::string_view> texts(of.size());
   if (!attributes.is_none()) texts = TextsOf(attributes, of.size());
   const auto add = [&](std::size_t i, WriteBatch* batch) {
-    if (kind == Kind::kDelete) return batch->Delete(of[i]);
-    if (kind == Kind::kUpdate) return batch->Update(of[i], texts[i]);
-    batch->Put(of[i], rows.data + static_cast<std::ptrdiff_t>(i) * rows.stride, bytes, texts[i]);
+    if (kind == Kind::kDelete) return batch->Delete(given.At(i));
+    if (kind == Kind::kUpdate) return batch->Update(given.At(i), texts[i]);
+    batch->Put(given.At(i), rows.data + static_cast<std::ptrdiff_t>(i) * rows.stride, bytes,
+               texts[i]);
   };
   std::uint64_t changed = 0;
   for (std::size_t done = 0; done < of.size();) {
@@ -148,7 +179,7 @@ std::uint64_t OpenedCollection::Write(WriteBatch::Kind kind, py::handle labels, 
     absl::StatusOr<Written> written = Release(collection, [&](Collection& to) {
       std::size_t size = 0;
       for (std::size_t i = done; i < of.size() && batch.size() < WriteBatch::kMostRows; ++i) {
-        size += bytes + texts[i].size();
+        size += bytes + texts[i].size() + given.At(i).name().size();
         if (size > WriteBatch::kMostBytes && i > done) break;
         add(i, &batch);
       }
@@ -244,19 +275,25 @@ py::tuple OpenedCollection::Search(py::handle queries, py::handle k, py::handle 
 
 py::tuple OpenedCollection::Get(py::handle labels, bool attributes) {
   const std::shared_ptr<const Moment> moment = Opened()->Now();
-  const py::array_t<std::int64_t> array = LabelsOf(labels);
+  const GivenLabels given = LabelsOf(labels);
+  const py::array_t<std::int64_t>& array = given.numbers;
   py::array vectors = VectorRoom(dtype_, dim_, array.size(), array.ndim() == 0);
   std::vector<std::string> texts;
   Searchers searchers = Borrow(1);
   absl::Status status;
   {
     const WithoutGil without_gil;
-    status = searchers[0]->Get(*moment, Span(array), vectors.mutable_data(),
+    status = searchers[0]->Get(*moment, given.span(), vectors.mutable_data(),
                                attributes ? &texts : nullptr);
   }
   Return(SequenceOf(*moment), std::move(searchers));
   Check(status);
   return py::make_tuple(std::move(vectors), std::move(texts));
+}
+
+py::list OpenedCollection::Names(const LabelArray& labels) const {
+  const GivenLabels given{labels, {}};
+  return py::cast(Value(Release(Opened(), [&](Collection& of) { return of.Names(given.span()); })));
 }
 
 py::dict OpenedCollection::Info() const {

@@ -1,6 +1,7 @@
 /// A collection opened from Python.
 #pragma once
 
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
 #include <cstddef>
@@ -43,6 +44,9 @@ class OpenedCollection {
   /// `attributes`, no texts.
   py::tuple Get(py::handle labels, bool attributes);
 
+  /// The strings that labels of answers stand for; empty: none.
+  using LabelArray = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+  py::list Names(const LabelArray& labels) const;
   py::dict Info() const;
   std::uint64_t size() const { return LiveRows(*Opened()->Now()); }
   void Compact(const py::object& progress);

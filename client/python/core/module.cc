@@ -87,6 +87,7 @@ void AddCollection(py::module_& module) {
       .def("delete_matches", &OpenedCollection::DeleteMatches)
       .def("search", &OpenedCollection::Search)
       .def("get", &OpenedCollection::Get)
+      .def("names", &OpenedCollection::Names)
       .def("info", &OpenedCollection::Info)
       .def("compact", &OpenedCollection::Compact)
       .def("verify", &OpenedCollection::Verify)

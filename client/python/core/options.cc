@@ -248,7 +248,8 @@ const OptionTable<OpenCollection>& OpenCollectionTable() {
                "merge in the background, at 10 % of rows outside the sealed index or 30 % of dead "
                "rows in it",
                HMANN_FIELD(merges)),
-        Row<T>("merge_threads", "threads of a merge; 0: all usable cores",
+        Row<T>("merge_threads",
+               "threads of a merge; 0: all usable cores; None: one, or all while many rows come",
                HMANN_FIELD(merge_threads)),
         SizeRow<T>("merge_memory",
                    "bytes, or '2GiB', that a merge may use; None: half of what is available",

@@ -93,8 +93,8 @@ class Collection:
         compacts the collection, which takes time. Ctrl-C ends it between two writes.
 
         Args:
-            labels: whole numbers of 0 to 2^63 - 1, of shape (n,), or one. Of several rows
-                with one label, the last one counts.
+            labels: whole numbers of 0 to 2^63 - 1, of shape (n,), or one; or strings of 1
+                to 1,024 bytes. Of several rows with one label, the last one counts.
             vectors: shape (n, dim), or (dim,) for one label, in any form that ``build``
                 takes except a file, with values that the dtype of the collection holds.
                 Floats are rounded.
@@ -110,7 +110,7 @@ class Collection:
             InvalidArgumentError: another shape or dimension, NaN, a zero vector under
                 cosine, a value that the dtype does not hold, a negative label, a wrong
                 attribute. The message names the row.
-            InvalidTypeError: labels that are no whole numbers.
+            InvalidTypeError: labels that are neither whole numbers nor strings.
             ResourceExhaustedError: not enough disk.
             FailedPreconditionError: a closed collection, or one opened for reading.
         """
@@ -195,7 +195,8 @@ class Collection:
 
         Returns:
             labels (int64) and distances (float32), of shape (k,) or (n, k). If fewer than k
-            match, label -1 and distance inf fill the rest.
+            match, label -1 and distance inf fill the rest. A string has a label below -1:
+            ``names`` tells it.
 
         Raises:
             As ``Index.search``; InvalidTypeError for a filter that is no text.
@@ -208,6 +209,17 @@ class Collection:
         answer.metric = self.metric
         answer.details = shown
         return answer
+
+    def names(self, labels: ArrayLike) -> NDArray[Any]:
+        """What labels of an answer stand for, as an array of objects of the same shape: a
+        string, a whole number, or None for -1 and for a string whose vector is gone.
+        """
+        numbers = np.asarray(labels, dtype=np.int64)
+        named = [
+            name or (number if number >= 0 else None)
+            for name, number in zip(self._core.names(numbers.ravel()), numbers.ravel().tolist())
+        ]
+        return np.array([*named, None], dtype=object)[:-1].reshape(numbers.shape)
 
     def get(
         self, labels: ArrayLike, attributes: bool = False

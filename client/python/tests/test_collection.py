@@ -36,6 +36,34 @@ class CollectionCase(FolderCase):
         return collection
 
 
+class NamesTest(CollectionCase):
+    def test_labels_may_be_strings(self):
+        live = self.create()
+        words = ["cat.jpg", "dog", "käse"]
+        live.put(words, self.base[:3], [{"a": 1}, {"a": 2}, {"a": 3}])
+        live.put(np.array(["dog", "eel"]), self.base[3:5])
+        live.put("fox", self.base[5])
+        live.put(7, self.base[6])
+        np.testing.assert_array_equal(live.get(["dog", "cat.jpg"]), self.base[[3, 0]])
+        np.testing.assert_array_equal(live.get("fox"), self.base[5])
+        found = live.search(self.base[[0, 6]], 8, mode="scan")
+        names = live.names(found.labels)
+        self.assertEqual(names.shape, (2, 8))
+        self.assertEqual([names[0, 0], names[1, 0]], ["cat.jpg", 7])
+        everything = ["cat.jpg", "dog", "eel", "fox", "käse", 7]
+        for row in names.tolist():
+            self.assertCountEqual(row, [*everything, None, None])
+        self.assertEqual(live.update(["käse"], {"a": 4}), 1)
+        self.assertEqual(live.get("käse", attributes=True)[1], {"a": 4})
+        self.assertEqual(live.delete(("eel", "nobody")), 1)
+        live.compact(progress=False)
+        with self.assertRaisesRegex(hmann.NotFoundError, "no vector of the collection has it"):
+            live.get(["eel"])
+        kept = live.search(self.base[4], 6, mode="scan")
+        self.assertNotIn("eel", live.names(kept.labels).tolist())
+        self.assertIn("fox", live.names(kept.labels).tolist())
+
+
 class WriteTest(CollectionCase):
     def test_what_is_put_is_found_and_what_is_deleted_is_not(self):
         live = self.create()
@@ -270,7 +298,8 @@ class RefusalTest(CollectionCase):
             ([1, 2, 3], None, bad, "vectors"),
             ([1, -2, 3], whole, bad, "labels: expected 0 to 2^63 - 1, found -2 at 1"),
             ([1.0, 2.0, 3.0], whole, types, "labels: expected whole numbers, found 'float64'"),
-            (["a", "b", "c"], whole, types, "names of other kinds may be attributes"),
+            (["a", "b", 3], whole, bad, "all of them whole numbers, or all strings"),
+            (["a", "", "c"], whole, bad, "0 bytes: expected 1 to 1024"),
             ([True, False, True], whole, types, "found 'bool'"),
             ([[1, 2, 3]], whole, bad, "shape (n,)"),
             (None, whole, types, "labels"),
