@@ -4,18 +4,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "hmann/build.h"
 #include "hmann/collection.h"
 #include "index/base/random.h"
 #include "index/construct/testing/build_samples.h"
 
 namespace hmann {
+
+inline bool IsSoak() { return std::getenv("HMANN_SOAK") != nullptr; }
 
 /// Vectors are made of a label and a version, so that each version of a label differs.
 class Ledger {
@@ -61,34 +66,31 @@ class Ledger {
   }
   void Put(const std::vector<std::uint64_t>& labels) {
     WriteBatch batch;
-    for (const std::uint64_t label : labels) {
-      rows_[label] = Made(label);
-      batch.Put(label, rows_[label].data(), kDim);
-    }
+    for (const std::uint64_t label : labels) Put(label, &batch);
     Write(batch);
   }
   void Delete(const std::vector<std::uint64_t>& labels) {
     WriteBatch batch;
-    for (const std::uint64_t label : labels) {
-      rows_.erase(label);
-      batch.Delete(label);
-    }
+    for (const std::uint64_t label : labels) Delete(label, &batch);
     Write(batch);
   }
-  /// Puts, replaces and deletes labels below `labels`, some at once.
+  /// Puts, replaces, updates and deletes labels below `labels`, some at once.
   void RandomWrites(std::uint64_t writes, std::uint64_t labels) {
     while (writes > 0) {
       const std::uint64_t some = std::min<std::uint64_t>(writes, 1 + Draw(40));
       WriteBatch batch;
+      std::set<std::uint64_t> changed;
       for (std::uint64_t i = 0; i < some; ++i) {
-        const std::uint64_t label = Draw(labels);
-        if (Draw(4) == 0) {
-          rows_.erase(label);
-          batch.Delete(label);
+        const std::uint64_t label = Draw(labels), kind = Draw(8);
+        if (kind < 2) {
+          Delete(label, &batch);
+        } else if (kind < 4 && rows_.contains(label) && !changed.contains(label)) {
+          notes_[label] = absl::StrCat("{\"n\":", Draw(1000), "}");
+          batch.Update(label, notes_[label]);
         } else {
-          rows_[label] = Made(label);
-          batch.Put(label, rows_[label].data(), kDim);
+          Put(label, &batch);
         }
+        changed.insert(label);
       }
       Write(batch);
       writes -= some;
@@ -107,9 +109,12 @@ class Ledger {
     CollectionSearcher searcher;
     for (const auto& [label, expected] : rows_) {
       Vector found(kDim);
-      const absl::Status status = searcher.Get(*now, {&label, 1}, found.data());
+      std::vector<std::string> notes;
+      const absl::Status status = searcher.Get(*now, {&label, 1}, found.data(), &notes);
       ASSERT_TRUE(status.ok()) << status;
       ASSERT_EQ(found, expected) << "label " << label;
+      const auto note = notes_.find(label);
+      ASSERT_EQ(notes.at(0), note == notes_.end() ? "{}" : note->second) << "label " << label;
     }
     Answer answer;
     const auto k = static_cast<std::uint32_t>(rows_.size() + 10);
@@ -152,6 +157,16 @@ class Ledger {
   }
 
  private:
+  void Put(std::uint64_t label, WriteBatch* batch) {
+    rows_[label] = Made(label);
+    notes_.erase(label);
+    batch->Put(label, rows_[label].data(), kDim);
+  }
+  void Delete(std::uint64_t label, WriteBatch* batch) {
+    rows_.erase(label);
+    notes_.erase(label);
+    batch->Delete(label);
+  }
   void Write(const WriteBatch& batch) {
     const auto written = collection_->Write(batch);
     ASSERT_TRUE(written.ok()) << written.status();
@@ -179,6 +194,7 @@ class Ledger {
   OpenCollection options_;
   std::shared_ptr<Collection> collection_;
   std::map<std::uint64_t, Vector> rows_;
+  std::map<std::uint64_t, std::string> notes_;  ///< attributes of rows that have any
   std::map<std::uint64_t, std::uint64_t> versions_;
   std::uint64_t drawn_ = 0;
 };
