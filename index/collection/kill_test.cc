@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <random>
 #include <set>
@@ -273,7 +273,7 @@ TEST(CollectionChild, Holds) {
       witness.Replay(life, counts);
     } else {
       ASSERT_NO_FATAL_FAILURE(witness.Check(life, &counts, 8192));
-      std::printf("holds %s\n", absl::StrJoin(counts, ",").c_str());
+      std::cout << "holds " << absl::StrJoin(counts, ",") << std::endl;
     }
   }
 }
@@ -303,8 +303,7 @@ TEST_F(KillTest, AtRandomMoments) {
     for (const std::uint64_t count : acknowledged) writes += count;
   }
   EXPECT_GT(writes, 0u);
-  std::printf("%llu kills, %llu acknowledged writes\n", static_cast<unsigned long long>(lives),
-              static_cast<unsigned long long>(writes));
+  std::cout << lives << " kills, " << writes << " acknowledged writes" << std::endl;
 }
 
 /// Whether strace is there and may trace.
@@ -342,8 +341,8 @@ TEST_P(InjectedTest, AtEachCall) {
   }
   EXPECT_GT(points, 0u) << "no call was hit";
   EXPECT_GT(all, 0u) << "the child never wrote";
-  std::printf("%s: %llu points, %llu acknowledged writes\n", GetParam(),
-              static_cast<unsigned long long>(points), static_cast<unsigned long long>(all));
+  std::cout << GetParam() << ": " << points << " points, " << all << " acknowledged writes"
+            << std::endl;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, InjectedTest,
