@@ -1,12 +1,15 @@
-// A disk that is really full: a small tmpfs (needs root). A read that really fails.
+// A disk that is really full, or only read: a small tmpfs (needs root). A read that
+// really fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "tests/program.h"
 
@@ -21,8 +24,9 @@ struct SmallDisk {
   explicit SmallDisk(const std::string& path, const char* size = "size=2m") : path(path) {
     mounted = ::mount("tmpfs", path.c_str(), "tmpfs", 0, size) == 0;
   }
-  bool Resize(const char* size) const {
-    return ::mount("tmpfs", path.c_str(), "tmpfs", MS_REMOUNT, size) == 0;
+  bool Resize(const char* size) const { return Remount(0, size); }
+  bool Remount(unsigned long flags, const char* size = "size=2m") const {
+    return ::mount("tmpfs", path.c_str(), "tmpfs", MS_REMOUNT | flags, size) == 0;
   }
   ~SmallDisk() {
     if (mounted) ::umount2(path.c_str(), MNT_DETACH);
@@ -110,6 +114,53 @@ TEST(FailedRead, EndsABuildByNameAndItGoesOnOnceTheFileIsWhole) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(Hmann({"verify", folder / "a.hmann"}).exit_code, 0);
 }
+
+/// A disk is remounted for reading. A collection on it is read as before, and writes are
+/// refused by name. The journal of the second one was not closed.
+class ReadOnlyDisk : public testing::TestWithParam<bool> {};
+
+TEST_P(ReadOnlyDisk, ACollectionIsReadAndNotWritten) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting a tmpfs needs root";
+  const TestFolder folder("read_only"), copies("copies");
+  const SmallDisk disk(folder.path().string(), "size=64m");
+  if (!disk.mounted) GTEST_SKIP() << "no tmpfs here: " << std::strerror(errno);
+  const std::string live = folder / "c.live", base = "datasets/sample/base.u8bin";
+  const std::vector<std::vector<std::string>> writes = {
+      {"put", live, base, "--rows", "1200"}, {"delete", live, "3"}, {"compact", live}};
+  ASSERT_EQ(Hmann({"create", live, "--dim", "128", "--dtype", "u8"}).exit_code, 0);
+  ASSERT_EQ(Hmann({"put", live, base, "--rows", "1000"}).exit_code, 0);
+  ASSERT_EQ(Hmann({"compact", live}).exit_code, 0);
+  ASSERT_EQ(Hmann({"put", live, base, "--rows", "1100"}).exit_code, 0);
+  if (GetParam()) {
+    Program put({HmannProgram(), "put", live, base, "--rows", "1100", "--batch", "1"});
+    while (!std::filesystem::exists(live + "/journal.sqlite-wal")) std::this_thread::yield();
+    put.Signal(SIGKILL);
+    EXPECT_EQ(put.Wait().signal, SIGKILL);
+  }
+  ASSERT_TRUE(disk.Remount(MS_RDONLY)) << std::strerror(errno);
+  const std::vector<std::vector<std::string>> reads = {
+      {"search", live, "datasets/sample/query.u8bin", "--k", "10"},
+      {"get", live, "3", "1050"},
+      {"info", live},
+      {"verify", live},
+      {"backup", live, copies / "copy.live"}};
+  for (const std::vector<std::string>& read : reads) {
+    const Outcome ran = Hmann(read);
+    EXPECT_EQ(ran.exit_code, 0) << read[0] << ": " << ran.err;
+  }
+  EXPECT_THAT(Hmann({"info", live}).out, HasSubstr("1100 vectors"));
+  EXPECT_THAT(Hmann({"info", copies / "copy.live"}).out, HasSubstr("1100 vectors"));
+  for (const std::vector<std::string>& write : writes) {
+    const Outcome ran = Hmann(write);
+    EXPECT_EQ(ran.exit_code, 1) << write[0];
+    EXPECT_THAT(ran.err, AllOf(HasSubstr(live), HasSubstr("Read-only file system")));
+  }
+  ASSERT_TRUE(disk.Remount(0)) << std::strerror(errno);
+  for (const std::vector<std::string>& write : writes) EXPECT_EQ(Hmann(write).exit_code, 0);
+  EXPECT_THAT(Hmann({"info", live}).out, HasSubstr("1199 vectors"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ReadOnlyDisk, testing::Bool());
 
 }  // namespace
 }  // namespace hmann

@@ -178,8 +178,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& folder
     return NotFound(journal->path_, ": no such file: restore a backup of the folder");
   // On a disk that cannot be written, SQLite reads a journal that was closed cleanly.
   const std::string wal = journal->path_ + "-wal";
-  const bool is_fixed =
-      read_only && ::access(folder.c_str(), W_OK) != 0 && !std::filesystem::exists(wal, error);
+  const bool is_fixed = ::access(folder.c_str(), W_OK) != 0 && !std::filesystem::exists(wal, error);
   const std::string uri = absl::StrCat(
       "file:", absl::StrReplaceAll(journal->path_, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}}),
       is_fixed ? "?immutable=1" : "");

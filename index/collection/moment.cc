@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "index/attributes/bound_filter.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -77,6 +78,12 @@ std::uint64_t Moment::delta_bytes() const {
   for (const Part& graph : graphs)
     bytes += graph.segment->bytes() + (graph.live == nullptr ? 0 : graph.live->bytes());
   return bytes;
+}
+
+absl::Status Moment::CheckLive(std::uint64_t more) const {
+  return live() + more <= kMostLive
+             ? absl::OkStatus()
+             : ResourceExhausted("a collection holds at most ", kMostLive, " vectors");
 }
 
 const Moment::Part* Moment::GraphOf(std::uint64_t row) const {

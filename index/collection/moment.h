@@ -88,6 +88,9 @@ struct CollectionShape {
 
 class Moment {
  public:
+  /// More rows than this cannot be in one index.
+  static constexpr std::uint64_t kMostLive = (std::uint64_t{1} << 31) - 1;
+
   /// A segment and its rows that are alive.
   struct Part {
     std::shared_ptr<const Segment> segment;  ///< nullptr: none
@@ -113,6 +116,8 @@ class Moment {
   std::uint64_t delta_rows() const;
   std::uint64_t live() const { return sealed.rows() + delta_rows(); }
   std::uint64_t delta_bytes() const;
+  /// Errors: RESOURCE_EXHAUSTED: `more` rows are too many.
+  absl::Status CheckLive(std::uint64_t more) const;
   /// The graph over this row of the delta; nullptr: it is in the tail or gone.
   const Part* GraphOf(std::uint64_t row) const;
   Part* GraphOf(std::uint64_t row) {

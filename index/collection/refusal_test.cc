@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hmann/collection.h"
+#include "index/collection/moment.h"
 #include "index/collection/testing/ledger.h"
 
 namespace hmann {
@@ -122,6 +123,25 @@ TEST_F(RefusalTest, ADeltaThatIsFullSaysWhatToDo) {
   WriteBatch deletion;
   deletion.Delete(0);
   EXPECT_TRUE(collection->Write(deletion).ok());
+}
+
+/// Bits say how many rows of a sealed index live; an index of that size is not needed.
+TEST_F(RefusalTest, RowsThatNoIndexCanHold) {
+  Moment moment;
+  moment.shape = std::make_shared<CollectionShape>();
+  moment.sealed.segment = std::make_shared<Segment>(nullptr, "sealed");
+  moment.sealed.live = std::make_shared<Matches>(
+      Matches::All(2'147'483'646, 0).Without(std::vector<std::uint32_t>{7}));
+  EXPECT_EQ(moment.live(), 2'147'483'645u);
+  EXPECT_TRUE(moment.CheckLive(2).ok());
+  const absl::Status status = moment.CheckLive(3);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Message(status), HasSubstr("at most 2147483647 vectors"));
+  const std::vector<std::byte> row(4);
+  for (std::uint64_t label = 0; label < 2; ++label)
+    ASSERT_TRUE(moment.tail.Append(label, row, 64, {}).ok());
+  EXPECT_TRUE(moment.CheckLive(0).ok());
+  EXPECT_FALSE(moment.CheckLive(1).ok());
 }
 
 TEST_F(RefusalTest, Folders) {

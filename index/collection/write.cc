@@ -14,8 +14,6 @@
 namespace hmann {
 namespace {
 
-/// More rows than this cannot be in one index.
-constexpr std::uint64_t kMostLive = (std::uint64_t{1} << 31) - 1;
 /// Bytes that one transaction takes from those that wait: a guess.
 constexpr std::size_t kMostTogether = 64 << 20;
 
@@ -175,9 +173,7 @@ absl::Status CollectionImpl::CheckRoom(const Moment& next, const PendingWrite& w
                              FormatSize(delta_limit_), " that they may: ", when,
                              ", or raise --delta-memory");
   }
-  if (next.live() + write.changes.size() > kMostLive)
-    return ResourceExhausted("a collection holds at most ", kMostLive, " vectors");
-  return absl::OkStatus();
+  return next.CheckLive(write.changes.size());
 }
 
 absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
