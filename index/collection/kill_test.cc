@@ -185,6 +185,7 @@ struct Child {
       ::setenv("HMANN_KILL_CHILD", absl::StrCat(folder, " ", life, " ", writes).c_str(), 1);
       wrapper.insert(wrapper.end(), {Self(), "--gtest_filter=CollectionChild.Writes"});
       std::vector<char*> argv;
+      argv.reserve(wrapper.size() + 1);
       for (std::string& word : wrapper) argv.push_back(word.data());
       argv.push_back(nullptr);
       ::execvp(argv[0], argv.data());
@@ -323,7 +324,7 @@ class InjectedTest : public KillTest, public testing::WithParamInterface<const c
 TEST_P(InjectedTest, AtEachCall) {
   if (!MayTrace()) GTEST_SKIP() << "strace is missing, or may not trace here (ptrace is forbidden)";
   const std::vector<std::string> parts = absl::StrSplit(GetParam(), ' ');
-  const std::string call = parts[0], effect = parts[1], log = parent_ / "calls";
+  const std::string &call = parts[0], &effect = parts[1], log = parent_ / "calls";
   const bool kills = effect == "signal=KILL";
   const std::uint64_t step = IsSoak() ? 1 : 9, most = IsSoak() ? 60 : 3;
   std::uint64_t all = 0, points = 0, misses = 0;

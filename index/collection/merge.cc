@@ -67,7 +67,7 @@ std::uint64_t CollectionImpl::InterruptedMerge() const {
 
 absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& cancelled) {
   std::unique_lock merging(merge_mutex_, std::defer_lock);
-  while (!merging.try_lock_for(std::chrono::milliseconds(100)))
+  while (!merging.try_lock_for(std::chrono::milliseconds(100)))  // a guess
     if (cancelled) return absl::CancelledError("stopped");
   const auto start = std::chrono::steady_clock::now();
   HMANN_ASSIGN_OR_RETURN(const MergeJob job, StartMerge(progress, cancelled));

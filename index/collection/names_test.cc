@@ -13,45 +13,24 @@
 #include "hmann/collection.h"
 #include "index/base/file.h"
 #include "index/base/random.h"
-#include "index/collection/testing/ledger.h"
+#include "index/collection/testing/small_collection.h"
 
 namespace hmann {
 namespace {
 
-constexpr std::uint32_t kNamedDim = 8;
 using NamedVector = std::vector<std::uint8_t>;
 
-class NamesTest : public testing::Test {
+class NamesTest : public SmallCollectionTest {
  protected:
-  void SetUp() override {
-    CreateCollection options;
-    options.dtype = DType::kU8;
-    options.dim = kNamedDim;
-    options.build.m = 4;
-    options.build.ef_construction = 20;
-    ASSERT_TRUE(Collection::Create(folder_, options).ok());
-    Open();
-  }
-  void Open(bool read_only = false) {
-    collection_.reset();
-    auto opened = Collection::Open(folder_, {.read_only = read_only, .merges = false});
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    collection_ = *opened;
-  }
-  void Compact() {
-    Progress quiet(Progress::Show::kNever);
-    const absl::Status status = collection_->Compact(quiet);
-    ASSERT_TRUE(status.ok()) << status;
-  }
   static NamedVector Some(std::uint64_t seed) {
-    NamedVector vector(kNamedDim);
-    for (std::size_t i = 0; i < kNamedDim; ++i)
+    NamedVector vector(kDim);
+    for (std::size_t i = 0; i < kDim; ++i)
       vector[i] = static_cast<std::uint8_t>(Random(seed, i) % 250);
     return vector;
   }
   absl::Status Put(const VectorLabel& label, std::uint64_t seed) {
     WriteBatch batch;
-    batch.Put(label, Some(seed).data(), kNamedDim);
+    batch.Put(label, Some(seed).data(), kDim);
     return collection_->Write(batch).status();
   }
   absl::Status Delete(const VectorLabel& label) {
@@ -68,7 +47,7 @@ class NamesTest : public testing::Test {
     Answer answer;
     EXPECT_TRUE(searcher.Search(Some(0).data(), **prepared, &answer).ok());
     for (const Neighbor& neighbor : answer.nearest) {
-      NamedVector vector(kNamedDim);
+      NamedVector vector(kDim);
       EXPECT_TRUE(searcher.Get(*collection_->Now(), {&neighbor.label, 1}, vector.data()).ok());
       const auto names = collection_->Names({&neighbor.label, 1});
       EXPECT_TRUE(names.ok()) << names.status();
@@ -86,10 +65,6 @@ class NamesTest : public testing::Test {
     }
     return false;
   }
-
-  SampleFolder parent_;
-  const std::string folder_ = parent_ / "c.live";
-  std::shared_ptr<Collection> collection_;
 };
 
 TEST_F(NamesTest, ComeBackFromSearchesWhereverTheVectorIs) {
@@ -151,7 +126,7 @@ TEST_F(NamesTest, AreRefusedAndUpdatedByName) {
   batch.Update(std::string(1024, 'x'), R"({"a":1})");
   ASSERT_TRUE(collection_->Write(batch).ok());
   const std::uint64_t label = VectorLabel(std::string(1024, 'x')).number();
-  NamedVector vector(kNamedDim);
+  NamedVector vector(kDim);
   std::vector<std::string> attributes;
   ASSERT_TRUE(
       CollectionSearcher().Get(*collection_->Now(), {&label, 1}, vector.data(), &attributes).ok());

@@ -13,38 +13,17 @@
 #include "absl/strings/str_join.h"
 #include "hmann/collection.h"
 #include "index/base/random.h"
-#include "index/collection/testing/ledger.h"
+#include "index/collection/testing/small_collection.h"
 #include "nlohmann/json.hpp"
 
 namespace hmann {
 namespace {
 
 using nlohmann::json;
-constexpr std::uint32_t kDim = 8;
 
-class RowAttributesTest : public testing::Test {
+class RowAttributesTest : public SmallCollectionTest {
  protected:
-  void SetUp() override {
-    CreateCollection options;
-    options.dtype = DType::kU8;
-    options.dim = kDim;
-    options.build.m = 4;
-    options.build.ef_construction = 20;
-    options.types = "year:int64";
-    ASSERT_TRUE(Collection::Create(folder_, options).ok());
-    Open();
-  }
-  void Open() {
-    collection_.reset();
-    auto opened = Collection::Open(folder_, {.merges = false});
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    collection_ = *opened;
-  }
-  void Compact() {
-    Progress quiet(Progress::Show::kNever);
-    const absl::Status status = collection_->Compact(quiet);
-    ASSERT_TRUE(status.ok()) << status;
-  }
+  RowAttributesTest() : SmallCollectionTest("year:int64") {}
 
   json Made() {
     json row = json::object();
@@ -129,9 +108,6 @@ class RowAttributesTest : public testing::Test {
 
   std::uint64_t Draw(std::uint64_t bound) { return RandomBelow(11, drawn_++, bound); }
 
-  SampleFolder parent_;
-  const std::string folder_ = parent_ / "c.live";
-  std::shared_ptr<Collection> collection_;
   std::map<std::uint64_t, json> rows_;
   std::uint64_t drawn_ = 0;
 };

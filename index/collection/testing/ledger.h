@@ -44,7 +44,7 @@ class Ledger {
     const absl::Status status = Collection::Create(folder_, options);
     ASSERT_TRUE(status.ok()) << status;
   }
-  void Open(OpenCollection options = {.merges = false}) {
+  void Open(const OpenCollection& options = {.merges = false}) {
     options_ = options;
     auto opened = Collection::Open(folder_, options);
     ASSERT_TRUE(opened.ok()) << opened.status();

@@ -132,7 +132,8 @@ inline LayerLinks ReadLinks(const IndexFile& file) {
         records.UnpackPadded(file.l0().data() + records.Offset(id) + records.LinksOffset(id),
                              links.data());
       } else {
-        std::memcpy(links.data(), file.upper_links(layer).data() + id * most * sizeof(NodeId),
+        std::memcpy(links.data(),
+                    file.upper_links(layer).data() + std::size_t{id} * most * sizeof(NodeId),
                     most * sizeof(NodeId));
       }
       links.erase(std::find(links.begin(), links.end(), kNoNode), links.end());
