@@ -105,7 +105,9 @@ class CollectionImpl final : public Collection {
   /// Erases the names of vectors that writes in the journal deleted.
   absl::Status EraseNames();
   std::uint64_t MergeMemory() const;
-  int MergeThreads(const Moment& moment);
+  /// Rows that came since counted_at_.
+  double RowsASecond(const Moment& moment) const;
+  int MergeThreads(const Moment& moment) const;
 
   const std::string folder_;
   const OpenCollection options_;
@@ -133,8 +135,8 @@ class CollectionImpl final : public Collection {
 
   std::uint64_t delta_limit_ = 0;  ///< bytes
   /// When the last merge began, or the collection was opened; and rows of the delta then.
-  std::chrono::steady_clock::time_point counted_at_ = std::chrono::steady_clock::now();
-  std::uint64_t counted_rows_ = 0;
+  std::atomic<std::chrono::steady_clock::time_point> counted_at_ = std::chrono::steady_clock::now();
+  std::atomic<std::uint64_t> counted_rows_ = 0;
 
   std::mutex prune_mutex_;        ///< held while the journal loses writes, or is copied
   std::mutex graph_mutex_;        ///< held while a graph is made

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -54,6 +54,32 @@ TEST(CollectionTest, ACompactedCollectionHasTheBytesOfABuild) {
   ledger.Check();
   EXPECT_EQ(ledger.info().delta_rows, 0u);
   EXPECT_EQ(ledger.info().covered, ledger.info().sequence);
+}
+
+/// A merge that began elsewhere is not continued, and does not prevent another one.
+TEST(CollectionTest, AFolderIsCopiedAfterAnInterruptedMerge) {
+  const SampleFolder folder;
+  const std::string from = folder / "c.live", to = folder / "copy.live";
+  Ledger ledger(from);
+  ledger.Create({});
+  ledger.Open();
+  ledger.RandomWrites(2500, 2000);
+  std::atomic<bool> cancelled = false;
+  absl::Status status;
+  std::thread merger([&] {
+    Progress quiet(Progress::Show::kNever);
+    status = ledger.collection().Compact(quiet, &cancelled);
+  });
+  while (!std::filesystem::exists(from + "/merge/work/manifest.json")) std::this_thread::yield();
+  cancelled = true;
+  merger.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  EXPECT_TRUE(std::filesystem::exists(from + "/merge/work/manifest.json"));
+  ledger.OpenCopy(to);
+  ledger.Check();
+  ledger.Compact();
+  ledger.Check();
+  EXPECT_EQ(ledger.SealedHash(), ledger.HashOfBuild(folder / "built.hmann", 1));
 }
 
 TEST(CollectionTest, DeletedInsertedCompactedIsThere) {

@@ -295,6 +295,8 @@ absl::Status Journal::ForEach(std::uint64_t after, std::size_t vector_bytes,
       return damaged("its checksum does not match");
     JournalEntry entry;
     const auto count = static_cast<std::size_t>(std::count(puts.begin(), puts.end(), '\1'));
+    if (puts.find_first_not_of(std::string_view("\0\1", 2)) != puts.npos)
+      return damaged("puts has bytes other than 0 and 1");
     if (labels.size() != puts.size() * sizeof(std::uint64_t) ||
         vectors.size() != count * vector_bytes)
       return damaged("its parts do not fit each other");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "hmann/build.h"
@@ -17,9 +18,12 @@ namespace {
 /// Below this many changed rows a merge gains nothing that a search would notice: a
 /// guess.
 constexpr std::uint64_t kLeastChanged = 10'000;
-/// A merge takes 0.2 ms a vector with one thread (two cores, 128 x u8), so that at this
-/// rate the delta grows by 5 % meanwhile, whatever the number of vectors: a guess.
-constexpr double kManyRowsASecond = 250;
+/// What a merge takes for a vector with one thread, until one has told (two cores, 128 x
+/// u8): a guess.
+constexpr double kSecondsAVector = 0.2e-3;
+/// At this rate of changes a merge with one thread lets the delta grow by 5 %, whatever
+/// the number of vectors.
+constexpr double kManyRowsASecond = 0.05 / kSecondsAVector;
 
 }  // namespace
 
@@ -27,7 +31,13 @@ bool CollectionImpl::WantsMerge(const Moment& moment) const {
   if (!options_.merges) return false;
   const std::uint64_t sealed = moment.sealed.segment == nullptr ? 0 : moment.sealed.segment->n();
   const std::uint64_t dead = sealed - moment.sealed.rows(), delta = moment.delta_rows();
-  return resumable_ > 0 || (delta >= kLeastChanged && delta * 10 >= sealed) ||
+  // At 10 % of delta, or earlier so that it ends at 15 % or less when the merge is done.
+  const double merge_seconds =
+      merge_seconds_ > 0 ? merge_seconds_.load() : kSecondsAVector * static_cast<double>(sealed);
+  const double at_end = static_cast<double>(delta) + RowsASecond(moment) * merge_seconds;
+  const bool is_much = delta * 10 >= sealed ||
+                       (delta * 20 >= sealed && at_end >= 0.15 * static_cast<double>(sealed));
+  return resumable_ > 0 || (delta >= kLeastChanged && is_much) ||
          (dead >= kLeastChanged && dead * 10 >= sealed * 3);
 }
 
@@ -71,7 +81,15 @@ absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& 
     if (cancelled) return absl::CancelledError("stopped");
   const auto start = std::chrono::steady_clock::now();
   HMANN_ASSIGN_OR_RETURN(const MergeJob job, StartMerge(progress, cancelled));
-  if (job.rows > 0) HMANN_RETURN_IF_ERROR(BuildMerged(job, progress, cancelled));
+  absl::Status built = BuildMerged(job, progress, cancelled);
+  if (absl::IsFailedPrecondition(built)) {
+    // The work of an interrupted merge is refused: the collection was moved, or the
+    // program is of another version.
+    std::error_code error;
+    std::filesystem::remove_all(MergeFiles(folder_).work(), error);
+    built = BuildMerged(job, progress, cancelled);
+  }
+  HMANN_RETURN_IF_ERROR(built);
   HMANN_RETURN_IF_ERROR(SwapMerged(job, progress));
   merge_seconds_ = SecondsSince(start);
   ++merges_;
@@ -115,6 +133,8 @@ absl::StatusOr<MergeJob> CollectionImpl::StartMerge(Progress& progress,
     const std::scoped_lock lock(writing_);
     moment = Now();
     const int threads = MergeThreads(*moment);
+    counted_rows_ = moment->tail.end();
+    counted_at_ = std::chrono::steady_clock::now();
     if (resumable_ > 0) {
       HMANN_ASSIGN_OR_RETURN(job, files.Read());
       job.end = merge_end_;
@@ -139,15 +159,19 @@ std::uint64_t CollectionImpl::MergeMemory() const {
   return options_.merge_memory > 0 ? options_.merge_memory : UsableMemoryBytes() / 2;
 }
 
-int CollectionImpl::MergeThreads(const Moment& moment) {
-  const double seconds = SecondsSince(std::exchange(counted_at_, std::chrono::steady_clock::now()));
-  const std::uint64_t rows = moment.tail.end() - std::exchange(counted_rows_, moment.tail.end());
-  const bool is_fast = static_cast<double>(rows) > seconds * kManyRowsASecond;
-  return options_.merge_threads.value_or(is_fast ? 0 : 1);
+double CollectionImpl::RowsASecond(const Moment& moment) const {
+  const double rows =
+      static_cast<double>(moment.tail.end()) - static_cast<double>(counted_rows_.load());
+  return rows / std::max(SecondsSince(counted_at_), 1.0);
+}
+
+int CollectionImpl::MergeThreads(const Moment& moment) const {
+  return options_.merge_threads.value_or(RowsASecond(moment) > kManyRowsASecond ? 0 : 1);
 }
 
 absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress,
                                          const std::atomic<bool>& cancelled) const {
+  if (job.rows == 0) return absl::OkStatus();
   const MergeFiles files(folder_);
   BuildCall call;
   call.build = manifest_.build;

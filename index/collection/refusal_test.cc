@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "hmann/collection.h"
+#include "index/base/checksum.h"
 #include "index/collection/moment.h"
 #include "index/collection/testing/ledger.h"
 
@@ -207,6 +209,15 @@ TEST_F(RefusalTest, Journals) {
   Sql("UPDATE writes SET vectors = x'01020305' WHERE seq = 4");
   EXPECT_THAT(WhyNot(), AllOf(HasSubstr("write 4"), HasSubstr("checksum"),
                               HasSubstr("all before it is safe")));
+  restore();
+  // A kind of change that this version does not know, with a checksum that matches.
+  const std::uint64_t label = 3, none = Checksum("", 0);
+  const std::uint64_t parts[9] = {4, 8,   Checksum(&label, 8), 1, Checksum("\2", 1), 0, none,
+                                  0, none};
+  Sql(absl::StrCat("UPDATE writes SET puts = x'02', vectors = x'', checksum = ",
+                   static_cast<std::int64_t>(Checksum(parts, sizeof(parts))), " WHERE seq = 4")
+          .c_str());
+  EXPECT_THAT(WhyNot(), AllOf(HasSubstr("write 4"), HasSubstr("bytes other than 0 and 1")));
   restore();
   Sql("UPDATE meta SET version = 2");
   EXPECT_THAT(WhyNot(), AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("newer")));

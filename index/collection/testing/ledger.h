@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -52,6 +53,12 @@ class Ledger {
   }
   void Reopen() {
     collection_.reset();
+    Open(options_);
+  }
+  void OpenCopy(const std::string& folder) {
+    collection_.reset();
+    std::filesystem::copy(folder_, folder, std::filesystem::copy_options::recursive);
+    folder_ = folder;
     Open(options_);
   }
   Collection& collection() { return *collection_; }
