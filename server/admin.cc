@@ -32,7 +32,7 @@ class LoadCall : public grpc::ServerUnaryReactor {
     if (ended_.exchange(true)) return;
     if (loaded.ok()) {
       response_.set_generation(loaded->generation().number());
-      response_.set_content_hash((*loaded)->info().content_hash);
+      response_.set_content_hash(loaded->Describe().content_hash);
       response_.set_seconds(loaded->generation().load_seconds());
     }
     metrics_.Ended(Method::kAdmin, nullptr, loaded.status(), Clock::now() - began_, 0);
@@ -82,8 +82,9 @@ void Describe(ServedIndex& index, v1::IndexStatus* wire) {
   Summarize(index, wire->mutable_summary());
   wire->set_path(Utf8(facts.path));
   if (const absl::StatusOr<Snapshot> now = index.Get(); now.ok()) {
-    wire->set_content_hash((*now)->info().content_hash);
+    wire->set_content_hash(now->Describe().content_hash);
     wire->set_load_seconds(now->generation().load_seconds());
+    if (now->moment() != nullptr) DescribeCollection(*now, wire->mutable_collection());
   }
   wire->set_swaps(facts.swaps);
   wire->set_refused_loads(facts.refusals);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
@@ -27,11 +28,9 @@ absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const Index
   return BadField(field, "expected `raw` or `floats`, found neither");
 }
 
-namespace {
-
-FilterArguments ReadArguments(const v1::SearchParams& wire) {
+FilterArguments ReadArguments(const google::protobuf::Map<std::string, v1::FilterValues>& wire) {
   FilterArguments arguments;
-  for (const auto& [name, values] : wire.filter_arguments()) {
+  for (const auto& [name, values] : wire) {
     std::vector<FilterValue>& all = arguments[name];
     all.insert(all.end(), values.texts().begin(), values.texts().end());
     for (const std::int64_t value : values.integers()) all.emplace_back(value);
@@ -41,22 +40,23 @@ FilterArguments ReadArguments(const v1::SearchParams& wire) {
   return arguments;
 }
 
-}  // namespace
-
 absl::StatusOr<RequestParams> ReadParams(const v1::SearchParams& wire, const Snapshot& index,
                                          const RequestLimits& limits) {
   absl::StatusOr<SearchParams> requested = ParamsFromWire(wire);
   if (!requested.ok()) return BadOption(requested.status());
-  std::shared_ptr<const Matches> matches;
+  std::optional<Filter> filter;
   if (wire.filter().empty() && !wire.filter_arguments().empty())
     return BadField("options.filter_arguments", "expected a filter that names them, found none");
   if (!wire.filter().empty()) {
-    HMANN_ASSIGN_OR_RETURN(matches, FilterFor(index, wire.filter(), ReadArguments(wire)));
-    requested->matches = matches.get();
+    absl::StatusOr<Filter> parsed =
+        Filter::Parse(wire.filter(), ReadArguments(wire.filter_arguments()));
+    if (!parsed.ok()) return BadOption(parsed.status());
+    filter = *std::move(parsed);
   }
-  HMANN_ASSIGN_OR_RETURN(RequestParams options, ResolveFor(index, *requested, limits));
+  HMANN_ASSIGN_OR_RETURN(
+      RequestParams options,
+      ResolveFor(index, *requested, filter.has_value() ? &*filter : nullptr, limits));
   options.counters = wire.counters();
-  options.matches = std::move(matches);
   return options;
 }
 
@@ -67,7 +67,7 @@ absl::StatusOr<Query> ReadQuery(const Registry& registry, const RequestLimits& l
   Query query;
   HMANN_ASSIGN_OR_RETURN(query.index, registry.Get(name));
   HMANN_ASSIGN_OR_RETURN(query.options, ReadParams(options, query.index, limits));
-  HMANN_ASSIGN_OR_RETURN(query.vectors, ReadVectors(vectors, query.index->info(), most, field));
+  HMANN_ASSIGN_OR_RETURN(query.vectors, ReadVectors(vectors, query.index.info(), most, field));
   HMANN_RETURN_IF_ERROR(CheckReplySize(query.vectors.count, query.options.search.params.k, limits));
   return query;
 }

@@ -10,13 +10,32 @@
 
 namespace hmann::server {
 
+void DescribeCollection(const Snapshot& index, v1::Collection* wire) {
+  const CollectionInfo info = index.generation().collection()->info();
+  wire->set_sequence(info.sequence);
+  wire->set_covered(info.covered);
+  wire->set_delta_rows(info.delta_rows);
+  wire->set_dead_rows(info.sealed_dead);
+  wire->set_delta_bytes(info.delta_bytes);
+  wire->set_journal_bytes(info.journal_bytes);
+  wire->set_unmerged_seconds(info.unmerged_seconds);
+  wire->set_merges(info.merges);
+  wire->set_merge_seconds(info.merge_seconds);
+  wire->set_merging_seconds(info.merging_seconds);
+  wire->set_merge_phase(info.merge_phase);
+  wire->set_merge_done(info.merge_done);
+  wire->set_merge_total(info.merge_total);
+  wire->set_last_error(Utf8(WithoutFolder(info.last_error, index.generation().path())));
+  if (info.behind_seconds.has_value()) wire->set_behind_seconds(*info.behind_seconds);
+}
+
 void Summarize(ServedIndex& served, v1::IndexSummary* summary) {
   summary->set_name(served.name());
   const absl::StatusOr<Snapshot> index = served.Get();
   if (index.ok()) {
-    const IndexInfo& info = (*index)->info();
+    const IndexInfo& info = index->info();
     summary->set_state(v1::INDEX_STATE_SERVING);
-    summary->set_n(info.n);
+    summary->set_n(index->rows());
     summary->set_dim(info.dim);
     summary->set_dtype(ToWire(info.dtype));
     summary->set_metric(ToWire(info.metric));
@@ -43,15 +62,19 @@ grpc::ServerUnaryReactor* SearchService::Describe(grpc::CallbackServerContext* c
     HMANN_ASSIGN_OR_RETURN(const Snapshot index, serving_.registry.Get(request->index()));
     response->set_index(index.served().name());
     response->set_generation(index.generation().number());
-    ToWire(index->info(), response->mutable_info());
-    for (const Placement& placement : index->Placements(request->where())) {
+    ToWire(index.Describe(), response->mutable_info());
+    for (const Placement& placement : index.generation().Placements(request->where())) {
       v1::Placement& wire = *response->add_placements();
       wire.set_structure(placement.structure);
       wire.set_tier(Utf8(placement.tier));
       if (request->where()) wire.set_where(Utf8(placement.where));
       wire.set_bytes(placement.bytes);
     }
-    response->set_simd(std::string(index->kernels().simd));
+    HMANN_ASSIGN_OR_RETURN(
+        const Kernels kernels,
+        ChooseKernels(index.info().dtype, index.info().metric, index.info().dim));
+    if (index.moment() != nullptr) DescribeCollection(index, response->mutable_collection());
+    response->set_simd(std::string(kernels.simd));
     response->set_threads(static_cast<std::uint32_t>(serving_.pool.threads()));
     v1::Limits* limits = response->mutable_limits();
     limits->set_max_batch(serving_.limits.max_batch);

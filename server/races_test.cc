@@ -58,12 +58,12 @@ class RunningRequest : public QueuedRequest {
   std::vector<Labels> found;
 
  protected:
-  absl::Status Answer(std::size_t i, std::size_t, Searcher& searcher,
+  absl::Status Answer(std::size_t i, std::size_t, AnySearcher& searcher,
                       const SearchLimits& limits) override {
     hmann::Answer answer;
     Counters counters;
     const absl::Status status =
-        searcher.Search(SampleQueries(i, 1).data(), params_, &answer, &counters, limits);
+        searcher.index->Search(SampleQueries(i, 1).data(), params_, &answer, &counters, limits);
     metrics_.Worked(index_, counters);
     found[i] = LabelsOf(answer);
     return status;
@@ -109,7 +109,7 @@ class RacesTest : public testing::Test {
     open.slow = "mapped";
     for (const auto& index : registry_.indexes())
       EXPECT_TRUE(index->Load(index->spec().path, open).ok());
-    const Index& index = **sift().Get();
+    const Index& index = *sift().Get()->index();
     params_ = index.Resolve({})->params;
     Searcher searcher(*Index::Open(SampleIndex()));
     for (std::size_t i = 0; i < kQueries; ++i) {
@@ -180,7 +180,8 @@ TEST_F(RacesTest, CallersOperatorsAndWhatRunsInTheBackground) {
   {
     const Repeated scrapes(
         [&] { EXPECT_TRUE(absl::StrContains(metrics_.Text(pool, {}), "hmann_index_state")); });
-    const Repeated places([&] { EXPECT_FALSE((*sift().Get())->Placements().empty()); });
+    const Repeated places(
+        [&] { EXPECT_FALSE(sift().Get()->generation().Placements(true).empty()); });
     const Repeated watches([&] {
       for (const auto& index : registry_.indexes()) index->WithdrawIfChanged();
       std::this_thread::sleep_for(1ms);

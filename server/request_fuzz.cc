@@ -51,15 +51,15 @@ const Registry& Served() {
 }
 
 void Search(const Query& query) {
-  const std::unique_ptr<Searcher> searcher = query.index.generation().TakeSearcher();
+  const std::unique_ptr<AnySearcher> searcher = query.index.generation().TakeSearcher();
   HMANN_CHECK(searcher != nullptr);
   const ResolvedParams& params = query.options.search.params;
   for (std::size_t i = 0; i < query.vectors.count; ++i) {
     Answer answer;
     Counters counters;
     const absl::Status status =
-        searcher->Search(query.vectors.row(i), params, &answer, &counters,
-                         {QueuedRequest::Clock::now() + std::chrono::seconds(5), nullptr});
+        searcher->index->Search(query.vectors.row(i), params, &answer, &counters,
+                                {QueuedRequest::Clock::now() + std::chrono::seconds(5), nullptr});
     HMANN_CHECK(status.ok() || absl::IsInvalidArgument(status));
     HMANN_CHECK(answer.nearest.size() <= params.k && params.k <= kLimits.max_k);
     static const bool canary = std::getenv("HMANN_FUZZ_CANARY") != nullptr;
@@ -67,7 +67,7 @@ void Search(const Query& query) {
     v1::SearchResponse response;
     ToWire(answer, &response);
     ToWire(counters, response.mutable_counters());
-    ReportParams(query.index, query.options.search, &response);
+    ReportParams(query.index, query.options, &response);
     grpc::ByteBuffer reply;
     HMANN_CHECK(Write(response, &reply).ok());
   }
@@ -96,7 +96,8 @@ void Get(v1::GetRequest& request, bool named) {
   if (!bytes.ok()) return;
   HMANN_CHECK(*bytes == kDim && labels.size() <= kLimits.max_batch);
   std::array<std::byte, std::size_t{4} * kDim> vectors;
-  const absl::Status status = index->generation().TakeSearcher()->Get(labels, vectors.data());
+  const absl::Status status =
+      index->generation().TakeSearcher()->index->Get(labels, vectors.data());
   HMANN_CHECK(status.ok() || absl::IsNotFound(status));
 }
 

@@ -34,10 +34,12 @@
 #include "server/core/search_pool.h"
 #include "server/core/tokens.h"
 #include "server/core/versions.h"
+#include "server/core/writers.h"
 #include "server/health_calls.h"
 #include "server/http_port.h"
 #include "server/log.h"
 #include "server/service.h"
+#include "server/write_service.h"
 #include "spdlog/spdlog.h"
 
 namespace hmann::server {
@@ -52,12 +54,13 @@ std::string HealthName(const std::string& index) { return absl::StrCat("hmann.in
 /// The largest dimension among the indexes with readable headers, so that their batches
 /// fit into a message. If storage does not answer, a large one.
 std::uint32_t LargestDim(std::vector<IndexSpec> specs) {
-  constexpr std::uint32_t kUnknown = 4096;  // few models have more
+  static constexpr std::uint32_t kUnknown = 4096;  // few models have more
   const auto found = std::make_shared<std::promise<std::uint32_t>>();
   std::future<std::uint32_t> dim = found->get_future();
   std::thread([found, specs = std::move(specs)] {
     std::uint32_t largest = 0;
     for (const IndexSpec& spec : specs) {
+      if (Collection::Is(spec.path)) largest = std::max(largest, kUnknown);
       FileVersion file{.path = spec.path};
       if (spec.versions) file = VersionList().Newest(spec).value_or(file);
       if (const absl::StatusOr<IndexInfo> info = ReadInfo(file.path); info.ok())
@@ -126,6 +129,7 @@ Server::Server(const ServerOptions& options, Configuration configuration)
       replies_(std::make_unique<ReplyWatch>(options.most_bytes, options.connections.reply_timeout)),
       unread_(std::make_unique<UnreadRequests>()),
       indexes_(std::make_unique<Loader>(options.open, options.warm)),
+      writers_(std::make_unique<Writers>(indexes_.get(), options.most_bytes)),
       reconciler_(std::make_unique<Reconciler>(
           registry_.get(), indexes_.get(),
           Reconciler::Events{[this](auto& index, const auto& loaded) { Tried(index, loaded); },
@@ -163,7 +167,11 @@ absl::Status Server::Listen() {
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       tls_ == nullptr ? grpc::InsecureServerCredentials() : tls_->Credentials());
   admin_ = std::make_unique<AdminService>(this, service_.get(), metrics_.get());
+  writes_ = std::make_unique<WriteService>(*registry_, options_.limits, writers_.get(),
+                                           indexes_.get(), metrics_.get());
+  service_->AnswerWrites(writes_.get());
   builder.RegisterService(admin_.get());
+  builder.RegisterService(writes_.get());
   builder.RegisterService(service_.get());
   builder.RegisterCallbackGenericService(service_.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
@@ -245,9 +253,10 @@ void Server::Tried(ServedIndex& index, const absl::StatusOr<Snapshot>& loaded) {
   if (!loaded.ok()) return spdlog::error("index {}: {}", index.name(), loaded.status().ToString());
   const Generation& generation = loaded->generation();
   spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s, generation {}",
-               index.name(), (*loaded)->info().n, (*loaded)->info().dim, generation.load_seconds(),
+               index.name(), loaded->rows(), loaded->info().dim, generation.load_seconds(),
                generation.number());
-  for (const std::string& warning : (*loaded)->Warnings())
+  if (loaded->index() == nullptr) return;
+  for (const std::string& warning : loaded->index()->Warnings())
     spdlog::warn("index {}: {}", index.name(), warning);
 }
 

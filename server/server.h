@@ -39,6 +39,8 @@ class SearchService;
 class TlsWatch;
 class TokenFile;
 class UnreadRequests;
+class WriteService;
+class Writers;
 
 /// A running server. Start binds the port first, with every health entry NOT_SERVING. It
 /// then opens and warms the indexes one after another; a load that does not move lets the
@@ -129,12 +131,14 @@ class Server {
   const std::unique_ptr<ReplyWatch> replies_;
   const std::unique_ptr<UnreadRequests> unread_;
   const std::unique_ptr<Loader> indexes_;
+  const std::unique_ptr<Writers> writers_;
   const std::unique_ptr<Reconciler> reconciler_;
   const Configuration configuration_;
   std::unique_ptr<TokenFile> tokens_;
   std::unique_ptr<TlsWatch> tls_;
   std::unique_ptr<SearchService> service_;
   std::unique_ptr<AdminService> admin_;
+  std::unique_ptr<WriteService> writes_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<ConnectionGuard> guard_;
   std::unique_ptr<Acceptor> acceptor_;

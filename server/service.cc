@@ -59,7 +59,7 @@ class SingleSearch : public SmallCall<QueryRequest> {
     ToWire(work, response_.mutable_counters());
   }
   const google::protobuf::MessageLite& Message() override {
-    ReportParams(index(), options().search, &response_);
+    ReportParams(index(), options(), &response_);
     return response_;
   }
 
@@ -81,7 +81,7 @@ class ExactSearch : public SingleSearch {
     HMANN_ASSIGN_OR_RETURN(Query query, ReadQuery(serving.registry, serving.limits, request.index(),
                                                   request.query(), 1, "query", options));
     // Such a width is that of a search by vectors, not by codes.
-    query.options.search.params.ef_l0 = static_cast<std::uint32_t>(query.index->info().n);
+    query.options.search.params.ef_l0 = static_cast<std::uint32_t>(query.index.rows());
     query.options.narrow = false;
     return query;
   }
@@ -123,7 +123,7 @@ class BatchSearch : public UnaryWork<QueryRequest> {
 
   const google::protobuf::MessageLite& Message() override {
     CloseGaps();
-    ReportParams(index(), options().search, &response_);
+    ReportParams(index(), options(), &response_);
     response_.set_cut_short(cut_short_.load());
     if (options().counters) ToWire(work_, response_.mutable_counters());
     return response_;
@@ -172,10 +172,12 @@ class GetWork : public UnaryWork<LabelsRequest> {
   using Request = v1::GetRequest;
   static constexpr Method kMethod = Method::kGet;
 
-  static absl::StatusOr<Place> Read(const Serving& serving, const Request& request) {
+  /// Adds the names to the labels.
+  static absl::StatusOr<Place> Read(const Serving& serving, Request& request) {
+    for (const std::string& name : request.names()) request.add_labels(VectorLabel(name).number());
     HMANN_ASSIGN_OR_RETURN(Snapshot index, serving.registry.Get(request.index()));
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t bytes,
-                           CheckGet(LabelsOf(request).size(), index->info(), serving.limits));
+                           CheckGet(LabelsOf(request).size(), index.info(), serving.limits));
     return Place(std::move(index), bytes);
   }
 
@@ -193,7 +195,7 @@ class GetWork : public UnaryWork<LabelsRequest> {
     return response_.mutable_vectors()->mutable_raw()->data();
   }
   const google::protobuf::MessageLite& Message() override {
-    response_.set_generation(index().generation().number());
+    SetVersion(index(), &response_);
     return response_;
   }
 
@@ -243,7 +245,8 @@ absl::StatusOr<Access> SearchService::MayStart(const grpc::CallbackServerContext
     refused_.fetch_add(1);
     return ServerStopping();
   }
-  return method == Method::kAdmin ? MayAdminister(context) : Authorized(context, Role::kRead);
+  if (method == Method::kAdmin) return MayAdminister(context);
+  return Authorized(context, method == Method::kWrite ? Role::kWrite : Role::kRead);
 }
 
 grpc::ServerUnaryReactor* SearchService::Finished(grpc::CallbackServerContext* context,
@@ -348,6 +351,22 @@ grpc::ServerGenericBidiReactor* SearchService::Unary(grpc::CallbackServerContext
   return call;
 }
 
+grpc::ServerGenericBidiReactor* SearchService::BeginWrite(grpc::CallbackServerContext* context,
+                                                          WriteService::Begin begin) {
+  absl::StatusOr<Access> access = MayStart(*context, Method::kWrite);
+  UnaryCall* const call =
+      NewCall(context, Method::kWrite,
+              [this, access, begin](UnaryCall* call, const grpc::ByteBuffer& bytes) mutable {
+                (writes_->*begin)(call, *access, bytes);
+              });
+  if (access.ok()) {
+    call->Read();
+  } else {
+    call->Refuse(access.status());
+  }
+  return call;
+}
+
 void SearchService::LookIn() {
   room_.LookIn(QueuedRequest::Clock::now(), [&](Caller caller, auto deadline) {
     return serving_.pool.MayHaveRoom(caller, deadline);
@@ -382,6 +401,10 @@ grpc::ServerGenericBidiReactor* SearchService::CreateReactor(
     if (method == "SearchBatch") return Unary<BatchSearch>(context);
     if (method == "SearchStream") return Stream(context);
     if (method == "Get") return Unary<GetWork>(context);
+  }
+  if (absl::ConsumePrefix(&method, "/hmann.v1.Write/")) {
+    if (const WriteService::Begin begin = WriteService::Named(method); begin != nullptr)
+      return BeginWrite(context, begin);
   }
   unread_.Refused(context->peer());
   return CallbackGenericService::CreateReactor(context);  // UNIMPLEMENTED

@@ -15,6 +15,7 @@
 #include "server/stream_call.h"
 #include "server/unary_call.h"
 #include "server/waiting_room.h"
+#include "server/write_service.h"
 
 namespace hmann::server {
 
@@ -50,9 +51,13 @@ class SearchService
   /// ownership.
   void RequireTokens(const TokenFile* tokens) { tokens_ = tokens; }
 
-  /// Refuses new searches: UNAVAILABLE, SERVER_STOPPING. Accepted searches continue; a
-  /// stream ends the same way once its accepted queries are answered. Callable from any
-  /// thread.
+  /// Answers the calls of hmann.v1.Write. Call it before the server starts. Does not take
+  /// ownership.
+  void AnswerWrites(WriteService* writes) { writes_ = writes; }
+
+  /// Refuses new searches and writes: UNAVAILABLE, SERVER_STOPPING. Accepted ones
+  /// continue; a stream ends the same way once its accepted queries are answered.
+  /// Callable from any thread.
   void Stop();
   /// Lets waiting calls in if there is room. To be called often.
   void LookIn();
@@ -80,6 +85,8 @@ class SearchService
                                           const grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
 
  private:
+  grpc::ServerGenericBidiReactor* BeginWrite(grpc::CallbackServerContext* context,
+                                             WriteService::Begin begin);
   UnaryCall* NewCall(grpc::CallbackServerContext* context, Method method, UnaryCall::Begin begin);
   template <typename Work>
   grpc::ServerGenericBidiReactor* Unary(grpc::CallbackServerContext* context);
@@ -107,6 +114,7 @@ class SearchService
   UnreadRequests& unread_;
   WaitingRoom room_;
   const TokenFile* tokens_ = nullptr;
+  WriteService* writes_ = nullptr;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> refused_{0};
   std::mutex mutex_;

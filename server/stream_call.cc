@@ -53,7 +53,7 @@ class StreamCall::Group : public QueuedQuery {
     v1::SearchStreamResponse& response = ends_[i].response;
     response.set_id(queries_[i].id);
     ToWire(answer, response.mutable_answer());
-    ReportParams(index(), options().search, response.mutable_answer());
+    ReportParams(index(), options(), response.mutable_answer());
   }
   /// A vector that cannot be searched for fails its own query; any other error fails the
   /// group.
@@ -149,9 +149,11 @@ absl::Status StreamCall::Parse(Asked* requested) {
     generation_ = generation;
   }
   requested->options = options_;
+  const std::uint32_t k = options_->search.params.k;
+  if (options_->prepared != nullptr) options_ = nullptr;  // each query has its moment
   HMANN_ASSIGN_OR_RETURN(requested->vectors,
-                         ReadVectors(search.query(), requested->index->info(), 1, "search.query"));
-  return CheckReplySize(1, options_->search.params.k, serving_.limits);
+                         ReadVectors(search.query(), requested->index.info(), 1, "search.query"));
+  return CheckReplySize(1, k, serving_.limits);
 }
 
 std::vector<StreamCall::Asked> StreamCall::TakeTogether() {

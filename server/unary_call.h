@@ -42,6 +42,8 @@ class UnaryCall final : public grpc::ServerGenericBidiReactor, private UnreadReq
   /// Takes ownership of the work, which is cancelled with the call.
   void Keep(std::unique_ptr<QueuedRequest> work);
   grpc::ByteBuffer* reply() { return &out_; }
+  /// True once the client went away.
+  const std::atomic<bool>& cancelled() const { return cancelled_; }
   /// Sends the reply, or this error.
   void End(const absl::Status& status);
   /// Counts and sends an error of a call for `index` (null: unknown) that handed over no

@@ -46,6 +46,42 @@ class ServeTest : public testing::Test {
 };
 TestFolder* ServeTest::folder_ = nullptr;
 
+/// The commands that change a collection change one that a server serves, too.
+TEST_F(ServeTest, CommandsWriteToAServedCollection) {
+  const std::string live = *folder_ / "c.live", base = "datasets/sample/base.u8bin";
+  ASSERT_EQ(Hmann({"create", live, "--dim", "128", "--dtype", "u8"}).exit_code, 0);
+  ServerProgram server(live, {"--drain", "0s"});
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin() + 1, "sample");
+    words.insert(words.end(), {"--server", server.address(), "--json"});
+    return Hmann(words);
+  };
+  const auto answer = [&](const std::vector<std::string>& words) {
+    const Outcome ran = run(words);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran.exit_code == 0 ? json::parse(ran.out) : json();
+  };
+  const json put =
+      answer({"put", base, "--attrs", "datasets/sample/attributes.csv", "--batch", "65536"});
+  EXPECT_EQ(put, json::parse(R"({"put": 10000, "sequence": 3, "live": 10000})"));
+  const std::string labels = *folder_ / "labels.txt", changes = *folder_ / "rows.ndjson";
+  WriteFile(labels, "5\ncat\n7\n");
+  WriteFile(changes, R"({"label": "cat", "strength": -5})");
+  EXPECT_EQ(answer({"put", base, "--rows", "3", "--labels", labels})["live"], 10'001);
+  EXPECT_EQ(answer({"update", changes})["updated"], 1);
+  EXPECT_EQ(answer({"delete", "--filter", "strength < 0"})["deleted"], 1);
+  EXPECT_EQ(answer({"delete", "17", "5", "7", "12345"})["deleted"], 3);
+  EXPECT_EQ(answer({"compact"})["sealed_rows"], 9997);
+  const Outcome all = run({"delete", "--filter", "strength > 0 or strength <= 0"});
+  EXPECT_THAT(all.err, HasSubstr("filter"));
+  EXPECT_EQ(all.exit_code, 1) << all.out;
+  EXPECT_THAT(Hmann({"put", live, base}).err, HasSubstr("another process writes to it"));
+  server.program().Signal(SIGTERM);
+  EXPECT_EQ(server.program().Wait().exit_code, 0);
+  EXPECT_EQ(json::parse(Hmann({"info", live, "--json"}).out)["live"], 9997);
+  EXPECT_THAT(run({"delete", "5"}).err, HasSubstr("Connection refused"));
+}
+
 TEST_F(ServeTest, QueryAnswersAsSearchDoesOverTheWire) {
   ServerProgram server(Index(), {});
   EXPECT_THAT(server.address(), testing::StartsWith("127.0.0.1:"));

@@ -71,6 +71,25 @@ Json ToJson(const client::IndexStatus& status) {
     json["dim"] = status.dim;
     json["load_seconds"] = status.load_seconds;
   }
+  if (const auto& live = status.collection; live.has_value()) {
+    json["collection"] = {{"sequence", live->sequence},
+                          {"delta_rows", live->delta_rows},
+                          {"delta_bytes", live->delta_bytes},
+                          {"dead_rows", live->dead_rows},
+                          {"journal_bytes", live->journal_bytes},
+                          {"unmerged_seconds", live->unmerged_seconds},
+                          {"merges", live->merges},
+                          {"merge_seconds", live->merge_seconds}};
+    if (!live->merge_phase.empty()) {
+      json["collection"]["merging"] = {{"seconds", live->merging_seconds},
+                                       {"phase", live->merge_phase},
+                                       {"done", live->merge_done},
+                                       {"total", live->merge_total}};
+    }
+    if (live->behind_seconds.has_value())
+      json["collection"]["behind_seconds"] = *live->behind_seconds;
+    if (!live->last_error.empty()) json["collection"]["last_error"] = live->last_error;
+  }
   if (!status.reason.empty()) json["reason"] = status.reason;
   if (!status.refusal.empty()) json["refusal"] = status.refusal;
   if (const auto& loading = status.loading; loading.has_value()) {

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "tools/flags.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
+#include "tools/write_target.h"
 
 namespace hmann::tools {
 namespace {
@@ -45,18 +47,33 @@ absl::Status Create(CreateFlags& flags) {
 
 struct CompactFlags {
   std::string folder;
+  TargetFlags target;
   OpenCollection open{.merges = false, .merge_threads = 0};
   bool json = false;
 };
 
+/// Lets a server merge.
+absl::Status CompactServed(const CompactFlags& flags) {
+  const TargetFlags& target = flags.target;
+  HMANN_ASSIGN_OR_RETURN(client::Client client,
+                         client::Client::Connect(target.server, target.connect));
+  HMANN_ASSIGN_OR_RETURN(const client::Written written,
+                         client.Compact(target.name, {.deadline = std::chrono::hours(24)}));
+  if (flags.json) return PrintJson({{"sealed_rows", written.rows}});
+  std::cout << absl::StrFormat("%s: sealed %d vectors\n", target.name, written.rows);
+  return absl::OkStatus();
+}
+
 absl::Status Compact(const CompactFlags& flags) {
+  if (!flags.target.server.empty()) return CompactServed(flags);
   Progress progress;
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection,
-                         OpenFolder(flags.folder, flags.open, progress));
+                         OpenFolder(flags.target.name, flags.open, progress));
   absl::Status status = collection->Compact(progress, CancelOnInterrupt());
   if (absl::IsCancelled(status)) {
-    return absl::CancelledError(absl::StrCat(
-        flags.folder, ": stopped; all vectors are there, and the same command goes on from here"));
+    return absl::CancelledError(
+        absl::StrCat(flags.target.name,
+                     ": stopped; all vectors are there, and the same command goes on from here"));
   }
   HMANN_RETURN_IF_ERROR(status);
   const CollectionInfo info = collection->info();
@@ -68,7 +85,7 @@ absl::Status Compact(const CompactFlags& flags) {
                       {"sealed_file", info.sealed_file},
                       {"file_bytes", bytes}});
   }
-  std::cout << absl::StrFormat("%s: sealed %d vectors, %s\n", flags.folder, info.sealed_rows,
+  std::cout << absl::StrFormat("%s: sealed %d vectors, %s\n", flags.target.name, info.sealed_rows,
                                FormatSize(bytes));
   return absl::OkStatus();
 }
@@ -114,7 +131,7 @@ CommandAction SetupCreate(CLI::App& app) {
 
 CommandAction SetupCompact(CLI::App& app) {
   auto flags = std::make_shared<CompactFlags>();
-  app.add_option("COLLECTION", flags->folder, "folder of the collection")->required();
+  AddTargetFlags(app, &flags->target);
   app.add_option("--threads", flags->open.merge_threads, "threads (0: all usable cores)")
       ->check(CLI::Range(0, 1024));
   AddParsed(app, "--build-memory", ParseSize, &flags->open.merge_memory,

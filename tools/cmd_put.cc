@@ -19,6 +19,7 @@
 #include "tools/collection_writer.h"
 #include "tools/commands.h"
 #include "tools/print.h"
+#include "tools/write_target.h"
 
 namespace hmann::tools {
 namespace {
@@ -27,7 +28,7 @@ namespace {
 constexpr std::size_t kRowsAWrite = 1024;
 
 struct WriteFlags {
-  std::string folder;
+  TargetFlags target;
   std::string base, labels;  ///< files
   MakeAttributesOptions attributes;
   std::uint64_t rows = 0, first = 0;
@@ -38,24 +39,17 @@ struct WriteFlags {
   bool json = false;
 };
 
-absl::StatusOr<std::shared_ptr<Collection>> OpenForWriting(const WriteFlags& flags) {
-  Progress progress;
-  return OpenFolder(flags.folder, {.merges = false, .merge_threads = 0}, progress);
-}
-
 /// Says what was written.
-absl::Status ReportWrite(const WriteFlags& flags, const Collection& collection, const char* what,
+absl::Status ReportWrite(const WriteFlags& flags, WriteTarget& target, const char* what,
                          std::uint64_t rows) {
-  const CollectionInfo info = collection.info();
-  if (flags.json)
-    return PrintJson({{what, rows}, {"sequence", info.sequence}, {"live", info.live}});
-  std::cout << absl::StrFormat("%s: %d vectors %s, sequence %d; it has %d\n", flags.folder, rows,
-                               what, info.sequence, info.live);
-  const std::uint64_t changed = info.delta_rows + info.sealed_dead;
-  if (changed >= 10'000 && changed * 10 >= info.live) {
+  HMANN_ASSIGN_OR_RETURN(const WriteTarget::Facts now, target.facts());
+  if (flags.json) return PrintJson({{what, rows}, {"sequence", now.sequence}, {"live", now.live}});
+  std::cout << absl::StrFormat("%s: %d vectors %s, sequence %d; it has %d\n", flags.target.name,
+                               rows, what, now.sequence, now.live);
+  if (flags.target.server.empty() && now.changed >= 10'000 && now.changed * 10 >= now.live) {
     std::cout << absl::StrFormat(
         "  %d rows differ from the sealed index: `hmann compact %s` makes searches faster\n",
-        changed, flags.folder);
+        now.changed, flags.target.name);
   }
   return absl::OkStatus();
 }
@@ -118,11 +112,11 @@ absl::Status Put(const WriteFlags& flags) {
                              " vectors: expected one for each, or the key label");
     }
   }
-  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection, OpenForWriting(flags));
-  const CollectionInfo info = collection->info();
-  HMANN_RETURN_IF_ERROR(base.CheckShape(info.dim, info.dtype, "the collection"));
+  HMANN_ASSIGN_OR_RETURN(const auto target, WriteTarget::Open(flags.target));
+  HMANN_ASSIGN_OR_RETURN(const WriteTarget::Facts facts, target->facts());
+  HMANN_RETURN_IF_ERROR(base.CheckShape(facts.dim, facts.dtype, "the collection"));
   HMANN_RETURN_IF_ERROR(base.CheckFinite());
-  CollectionWriter writer(*collection, flags.base + ": row", 0, base.n(), flags.batch);
+  CollectionWriter writer(*target, facts, flags.base + ": row", 0, base.n(), flags.batch);
   const auto put = [&](std::uint64_t row, const std::string& text) {
     HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch,
                            writer.Room(base.row_bytes() + text.size() + labels.names[row].size()));
@@ -140,7 +134,7 @@ absl::Status Put(const WriteFlags& flags) {
     }
   }
   HMANN_RETURN_IF_ERROR(writer.Flush());
-  return ReportWrite(flags, *collection, "put", writer.rows());
+  return ReportWrite(flags, *target, "put", writer.rows());
 }
 
 struct LabeledChange {
@@ -180,8 +174,9 @@ absl::Status Update(const WriteFlags& flags) {
   if (!rest.empty() && rest.ends_with('\n')) rest.remove_suffix(1);
   const std::uint64_t lines =
       rest.empty() ? 0 : 1 + static_cast<std::uint64_t>(std::count(rest.begin(), rest.end(), '\n'));
-  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection, OpenForWriting(flags));
-  CollectionWriter writer(*collection, flags.attributes.from + ": line", 1, lines, flags.batch);
+  HMANN_ASSIGN_OR_RETURN(const auto target, WriteTarget::Open(flags.target));
+  HMANN_ASSIGN_OR_RETURN(const WriteTarget::Facts facts, target->facts());
+  CollectionWriter writer(*target, facts, flags.attributes.from + ": line", 1, lines, flags.batch);
   for (std::uint64_t line = 0; line < lines; ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), text.size() + 1));
@@ -195,47 +190,32 @@ absl::Status Update(const WriteFlags& flags) {
                   change->attributes);
   }
   HMANN_RETURN_IF_ERROR(writer.Flush());
-  return ReportWrite(flags, *collection, "updated", writer.rows());
-}
-
-absl::StatusOr<Written> DeleteFiltered(const WriteFlags& flags, Collection& collection) {
-  HMANN_ASSIGN_OR_RETURN(const Filter filter, Filter::Parse(flags.filter));
-  const std::shared_ptr<const Moment> now = collection.Now();
-  HMANN_ASSIGN_OR_RETURN(const auto prepared, Prepare(now, {.k = 1}, &filter));
-  const std::uint64_t live = LiveRows(*now);
-  if (live > 0 && MatchingRows(*prepared) == live && !flags.all) {
-    return FailedPrecondition(flags.folder, ": the filter holds for all ", live,
-                              " vectors: with --all they are deleted");
-  }
-  return collection.Delete(filter);
+  return ReportWrite(flags, *target, "updated", writer.rows());
 }
 
 absl::Status Delete(const WriteFlags& flags) {
   HMANN_ASSIGN_OR_RETURN(const LabelList labels, flags.labels.empty()
                                                      ? ParseLabels(flags.of, "LABEL")
                                                      : ReadLabelList(flags.labels));
-  HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Collection> collection, OpenForWriting(flags));
-  if (!flags.filter.empty()) {
-    HMANN_ASSIGN_OR_RETURN(const Written written, DeleteFiltered(flags, *collection));
-    return ReportWrite(flags, *collection, "deleted", written.rows);
+  HMANN_ASSIGN_OR_RETURN(const auto target, WriteTarget::Open(flags.target));
+  if (!flags.filter.empty() || flags.all) {
+    HMANN_ASSIGN_OR_RETURN(const Written written, target->DeleteMatching(flags.filter, flags.all));
+    return ReportWrite(flags, *target, "deleted", written.rows);
   }
-  if (flags.all) {
-    HMANN_ASSIGN_OR_RETURN(const Written written, collection->DeleteAll());
-    return ReportWrite(flags, *collection, "deleted", written.rows);
-  }
+  HMANN_ASSIGN_OR_RETURN(const WriteTarget::Facts facts, target->facts());
   const std::string from = flags.labels.empty() ? "label" : flags.labels + ": row";
-  CollectionWriter writer(*collection, from, 0, labels.names.size(), WriteBatch::kMostRows);
+  CollectionWriter writer(*target, facts, from, 0, labels.names.size(), WriteBatch::kMostRows);
   for (std::size_t i = 0; i < labels.names.size(); ++i) {
     HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch, writer.Room(labels.names[i].size()));
     batch->Delete(labels.At(i));
   }
   HMANN_RETURN_IF_ERROR(writer.Flush());
-  return ReportWrite(flags, *collection, "deleted", writer.rows());
+  return ReportWrite(flags, *target, "deleted", writer.rows());
 }
 
 std::shared_ptr<WriteFlags> AddWriteFlags(CLI::App& app) {
   auto flags = std::make_shared<WriteFlags>();
-  app.add_option("COLLECTION", flags->folder, "folder of the collection")->required();
+  AddTargetFlags(app, &flags->target);
   app.add_flag("--json", flags->json, "print one JSON object on stdout");
   return flags;
 }

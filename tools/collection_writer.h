@@ -45,37 +45,4 @@ inline OpenCollection ForReading(const OpenOptions& index = {}) {
   return {.index = index, .read_only = true};
 }
 
-/// Writes many changes in batches, each of which happens or does not. When the memory for
-/// rows that are not in the sealed index is used up, it compacts the collection first.
-class CollectionWriter {
- public:
-  /// `from`: names the rows in errors, "base.u8bin: row", which count from `first`.
-  /// `total`: of all changes.
-  CollectionWriter(Collection& collection, std::string from, std::uint64_t first,
-                   std::uint64_t total, std::size_t rows_a_write);
-
-  /// The batch, with room for one more change of `bytes`: writes first what is collected
-  /// if there is none. Errors: those of Flush.
-  absl::StatusOr<WriteBatch*> Room(std::size_t bytes);
-  /// Writes what is collected. Errors: those of Collection::Write and Compact, with the
-  /// rows that they refer to and how many are in; CANCELLED after Ctrl-C.
-  absl::Status Flush();
-
-  std::uint64_t rows() const { return rows_; }  ///< sum of Written::rows
-  std::uint64_t done() const { return done_; }  ///< changes that are in
-
- private:
-  absl::StatusOr<Written> Write();
-
-  Collection& collection_;
-  const std::string from_;
-  const std::uint64_t first_, total_;
-  const std::size_t rows_a_write_;
-  const std::atomic<bool>& interrupted_;
-  Progress progress_;
-  WriteBatch batch_;
-  std::size_t bytes_ = 0;  ///< of the batch
-  std::uint64_t done_ = 0, rows_ = 0;
-};
-
 }  // namespace hmann::tools

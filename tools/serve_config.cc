@@ -26,13 +26,14 @@ namespace {
 struct IndexFlags {
   std::string file, versions;
   OpenOptions open;
-  bool warm = false;
+  bool warm = false, follow = false;
 };
 
 void AddIndexFlags(CLI::App& app, IndexFlags* flags) {
   app.add_option("--file", flags->file)->type_name("FILE");
   app.add_option("--versions", flags->versions)->type_name("FOLDER");
   app.add_flag("--warm", flags->warm);
+  app.add_flag("--follow", flags->follow);
   AddOpenFlags(app, &flags->open);
 }
 
@@ -132,6 +133,7 @@ absl::StatusOr<server::IndexSpec> ReadIndex(const toml::key& key, const toml::no
   spec.path = spec.versions ? flags.versions : flags.file;
   spec.open = std::move(flags.open);
   spec.warm = flags.warm;
+  spec.follow = flags.follow;
   return spec;
 }
 

@@ -1,5 +1,7 @@
 #include "hmann/client.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -18,6 +20,8 @@
 #include "grpcpp/support/sync_stream.h"
 #include "hmann/v1/admin.grpc.pb.h"
 #include "hmann/v1/search.grpc.pb.h"
+#include "hmann/v1/write.grpc.pb.h"
+#include "index/base/check.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
@@ -27,7 +31,8 @@ namespace {
 
 /// RESOURCE_EXHAUSTED is deliberately absent: a full queue states when to retry.
 constexpr char kRetryPolicy[] =
-    R"({"methodConfig":[{"name":[{"service":"hmann.v1.Search"}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.02s",)"
+    R"({"methodConfig":[{"name":[{"service":"hmann.v1.Search"},{"service":"hmann.v1.Write"}],)"
+    R"("retryPolicy":{"maxAttempts":4,"initialBackoff":"0.02s",)"
     R"("maxBackoff":"0.5s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}],)"
     R"("retryThrottling":{"maxTokens":10,"tokenRatio":0.1}})";
 
@@ -39,16 +44,11 @@ absl::Status CheckSendable(const SearchParams& options) {
       "index that is opened here");
 }
 
-void AddValue(const FilterValue& value, v1::FilterValues& wire) {
-  if (const auto* text = std::get_if<std::string>(&value); text != nullptr) {
-    wire.add_texts(*text);
-  } else if (const auto* number = std::get_if<double>(&value); number != nullptr) {
-    wire.add_numbers(*number);
-  } else if (const bool* flag = std::get_if<bool>(&value); flag != nullptr) {
-    wire.add_flags(*flag);
-  } else {
-    wire.add_integers(std::get<std::int64_t>(value));
-  }
+/// 16 random bytes: two of a billion billions are equal with a probability of 1 in 700.
+std::string DrawOperation() {
+  std::string operation(16, '\0');
+  HMANN_CHECK(::getentropy(operation.data(), operation.size()) == 0);
+  return operation;
 }
 
 /// Creates a request without its vectors.
@@ -59,10 +59,18 @@ Request RequestFor(const std::string& index, const SearchParams& options, const 
   hmann::ToWire(options, request.mutable_options());
   request.mutable_options()->set_counters(call.counters);
   request.mutable_options()->set_filter(call.filter);
-  for (const auto& [name, values] : call.filter_arguments) {
-    v1::FilterValues& wire = (*request.mutable_options()->mutable_filter_arguments())[name];
-    for (const FilterValue& value : values) AddValue(value, wire);
-  }
+  ToWire(call.filter_arguments, request.mutable_options()->mutable_filter_arguments());
+  return request;
+}
+
+/// Creates a request for a write.
+template <typename Request>
+Request WriteFor(const std::string& index, const Rows& rows, const CallOptions& call) {
+  Request request;
+  request.set_index(Utf8(index));
+  request.mutable_labels()->Assign(rows.labels.begin(), rows.labels.end());
+  request.mutable_names()->Assign(rows.names.begin(), rows.names.end());
+  request.set_operation(call.operation.empty() ? DrawOperation() : call.operation);
   return request;
 }
 
@@ -72,6 +80,7 @@ auto FoundIn(const Response& response) {
   Found found;
   found.ids.assign(response.ids().begin(), response.ids().end());
   found.distances.assign(response.distances().begin(), response.distances().end());
+  found.names.assign(response.names().begin(), response.names().end());
   found.params = ResolvedFromWire(response.params());
   if (response.has_counters()) found.counters = hmann::FromWire(response.counters());
   if (response.has_predicted()) {
@@ -83,6 +92,7 @@ auto FoundIn(const Response& response) {
   found.cut_short = response.cut_short();
   if (response.has_matches()) found.matches = response.matches();
   found.generation = response.generation();
+  found.sequence = response.sequence();
   return found;
 }
 
@@ -130,6 +140,7 @@ class Client::Impl {
       : address_(address),
         stub_(v1::Search::NewStub(channel)),
         admin_(v1::Admin::NewStub(channel)),
+        write_(v1::Write::NewStub(channel)),
         authorization_(std::move(authorization)) {}
 
   const std::string& address() const { return address_; }
@@ -144,9 +155,21 @@ class Client::Impl {
     const Cancellation::Attachment attachment(call.cancellation, &context);
     if constexpr (std::is_same_v<Stub, v1::Search::Stub>) {
       return FromGrpc((stub_.get()->*method)(&context, request, response));
+    } else if constexpr (std::is_same_v<Stub, v1::Write::Stub>) {
+      return FromGrpc((write_.get()->*method)(&context, request, response));
     } else {
       return FromGrpc((admin_.get()->*method)(&context, request, response));
     }
+  }
+
+  template <typename Request>
+  absl::StatusOr<Written> Write(grpc::Status (v1::Write::Stub::*method)(grpc::ClientContext*,
+                                                                        const Request&,
+                                                                        v1::WriteResponse*),
+                                const Request& request, const CallOptions& call) {
+    v1::WriteResponse response;
+    HMANN_RETURN_IF_ERROR(Call(method, request, &response, call));
+    return Written{response.sequence(), response.rows(), response.generation()};
   }
 
   using Messages = grpc::ClientReaderWriter<v1::SearchStreamRequest, v1::SearchStreamResponse>;
@@ -166,6 +189,7 @@ class Client::Impl {
   const std::string address_;
   const std::unique_ptr<v1::Search::Stub> stub_;
   const std::unique_ptr<v1::Admin::Stub> admin_;
+  const std::unique_ptr<v1::Write::Stub> write_;
   const std::string authorization_;
 };
 
@@ -374,6 +398,44 @@ absl::Status Client::Unload(const std::string& index, const CallOptions& call) {
   v1::UnloadResponse response;
   request.set_index(Utf8(index));
   return impl_->Call(&v1::Admin::Stub::Unload, request, &response, call);
+}
+
+absl::StatusOr<Written> Client::Put(const std::string& index, const Rows& rows,
+                                    const Vectors& vectors, std::span<const std::string> attributes,
+                                    const CallOptions& call) {
+  auto request = WriteFor<v1::PutRequest>(index, rows, call);
+  ToWire(vectors, request.mutable_vectors());
+  request.mutable_attributes()->Assign(attributes.begin(), attributes.end());
+  return impl_->Write(&v1::Write::Stub::Put, request, call);
+}
+
+absl::StatusOr<Written> Client::Delete(const std::string& index, const Rows& rows,
+                                       const CallOptions& call) {
+  return impl_->Write(&v1::Write::Stub::Delete, WriteFor<v1::DeleteRequest>(index, rows, call),
+                      call);
+}
+
+absl::StatusOr<Written> Client::DeleteMatching(const std::string& index, bool all,
+                                               const CallOptions& call) {
+  auto request = WriteFor<v1::DeleteRequest>(index, {}, call);
+  request.set_filter(call.filter);
+  ToWire(call.filter_arguments, request.mutable_filter_arguments());
+  request.set_all(all);
+  return impl_->Write(&v1::Write::Stub::Delete, request, call);
+}
+
+absl::StatusOr<Written> Client::Update(const std::string& index, const Rows& rows,
+                                       std::span<const std::string> attributes,
+                                       const CallOptions& call) {
+  auto request = WriteFor<v1::UpdateRequest>(index, rows, call);
+  request.mutable_attributes()->Assign(attributes.begin(), attributes.end());
+  return impl_->Write(&v1::Write::Stub::Update, request, call);
+}
+
+absl::StatusOr<Written> Client::Compact(const std::string& index, const CallOptions& call) {
+  v1::CompactRequest request;
+  request.set_index(Utf8(index));
+  return impl_->Write(&v1::Write::Stub::Compact, request, call);
 }
 
 absl::StatusOr<std::vector<IndexStatus>> Client::Status(const std::string& index,

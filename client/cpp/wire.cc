@@ -59,6 +59,29 @@ void ToWire(const Vectors& vectors, v1::Vectors* wire) {
   }
 }
 
+namespace {
+
+void AddValue(const FilterValue& value, v1::FilterValues& wire) {
+  if (const auto* text = std::get_if<std::string>(&value); text != nullptr) {
+    wire.add_texts(*text);
+  } else if (const auto* number = std::get_if<double>(&value); number != nullptr) {
+    wire.add_numbers(*number);
+  } else if (const bool* flag = std::get_if<bool>(&value); flag != nullptr) {
+    wire.add_flags(*flag);
+  } else {
+    wire.add_integers(std::get<std::int64_t>(value));
+  }
+}
+
+}  // namespace
+
+void ToWire(const FilterArguments& arguments,
+            google::protobuf::Map<std::string, v1::FilterValues>* wire) {
+  for (const auto& [name, values] : arguments) {
+    for (const FilterValue& value : values) AddValue(value, (*wire)[name]);
+  }
+}
+
 void ToWire(const Probe& probe, v1::Probe* wire) {
   wire->set_queries(Utf8(probe.queries));
   wire->set_groundtruth(Utf8(probe.groundtruth));
@@ -67,6 +90,30 @@ void ToWire(const Probe& probe, v1::Probe* wire) {
   const auto p99 = std::chrono::ceil<std::chrono::microseconds>(probe.p99);
   wire->set_p99_us(static_cast<std::uint64_t>(p99.count()));
 }
+
+namespace {
+
+CollectionFacts FromWire(const v1::Collection& wire) {
+  CollectionFacts facts;
+  facts.sequence = wire.sequence();
+  facts.covered = wire.covered();
+  facts.delta_rows = wire.delta_rows();
+  facts.delta_bytes = wire.delta_bytes();
+  facts.dead_rows = wire.dead_rows();
+  facts.journal_bytes = wire.journal_bytes();
+  facts.unmerged_seconds = wire.unmerged_seconds();
+  facts.merges = wire.merges();
+  facts.merge_seconds = wire.merge_seconds();
+  facts.merging_seconds = wire.merging_seconds();
+  facts.merge_phase = wire.merge_phase();
+  facts.merge_done = wire.merge_done();
+  facts.merge_total = wire.merge_total();
+  facts.last_error = wire.last_error();
+  if (wire.has_behind_seconds()) facts.behind_seconds = wire.behind_seconds();
+  return facts;
+}
+
+}  // namespace
 
 absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire) {
   IndexDescription out;
@@ -113,6 +160,7 @@ absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire) {
                 limits.max_query_threads(),
                 limits.max_request_bytes(),
                 limits.max_reply_bytes()};
+  if (wire.has_collection()) out.collection = FromWire(wire.collection());
   return out;
 }
 
@@ -141,6 +189,7 @@ IndexStatus FromWire(const v1::IndexStatus& wire) {
     out.loading = {loading.path(), loading.phase(), loading.unit(), loading.seconds(),
                    loading.done(), loading.total(), loading.share()};
   }
+  if (wire.has_collection()) out.collection = FromWire(wire.collection());
   return out;
 }
 

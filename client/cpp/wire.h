@@ -2,6 +2,8 @@
 /// proto/wire.h). Internal to the client.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/support/status.h"
@@ -13,6 +15,8 @@ namespace hmann::client {
 
 void ToWire(const Vectors& vectors, v1::Vectors* wire);
 void ToWire(const Probe& probe, v1::Probe* wire);
+void ToWire(const FilterArguments& arguments,
+            google::protobuf::Map<std::string, v1::FilterValues>* wire);
 
 absl::StatusOr<IndexDescription> FromWire(const v1::DescribeResponse& wire);
 IndexSummary FromWire(const v1::IndexSummary& wire);

@@ -44,6 +44,19 @@ void WriteBatch::Update(const VectorLabel& label, std::string_view attributes) {
   Add(Kind::kUpdate, label, nullptr, 0, attributes);
 }
 
+WriteBatch::View WriteBatch::At(std::size_t i) const {
+  const Change& change = changes_[i];
+  const std::string_view texts = attributes_;
+  View view{change.kind,
+            change.label,
+            {},
+            std::span(vectors_).subspan(change.vector, change.vector_bytes),
+            texts.substr(change.attributes, change.attributes_bytes)};
+  if (change.name_bytes.has_value())
+    view.name = texts.substr(change.attributes + change.attributes_bytes, *change.name_bytes);
+  return view;
+}
+
 /// Reads a WriteBatch.
 class BatchReader {
  public:
@@ -56,8 +69,14 @@ class BatchReader {
                              " bytes: at most ", WriteBatch::kMostRows, " and ",
                              WriteBatch::kMostBytes);
     }
+    if (batch_.operation_.size() > kMostOperation) {
+      return InvalidArgument("operation: ", batch_.operation_.size(), " bytes: at most ",
+                             kMostOperation);
+    }
+    write_.operation = batch_.operation_;
+    if (!write_.operation.empty()) write_.digest = Digest();
     for (std::size_t i = 0; i < batch_.changes_.size(); ++i) {
-      const absl::Status status = Read(batch_.changes_[i]);
+      const absl::Status status = Read(batch_.At(i));
       if (!status.ok())
         return {status.code(), absl::StrCat("row ", i, " (label ", batch_.changes_[i].label,
                                             "): ", status.message())};
@@ -66,9 +85,23 @@ class BatchReader {
   }
 
  private:
+  static constexpr std::size_t kMostOperation = 64;
+
   std::size_t Bytes() const { return batch_.vectors_.size() + batch_.attributes_.size(); }
 
-  absl::Status Read(const WriteBatch::Change& from) {
+  std::uint64_t Digest() const {
+    std::vector<std::uint64_t> words = {
+        Checksum(batch_.vectors_.data(), batch_.vectors_.size()),
+        Checksum(batch_.attributes_.data(), batch_.attributes_.size())};
+    for (const WriteBatch::Change& change : batch_.changes_) {
+      words.insert(words.end(),
+                   {static_cast<std::uint64_t>(change.kind), change.label, change.vector_bytes,
+                    change.attributes_bytes, change.name_bytes.value_or(0)});
+    }
+    return Checksum(words.data(), words.size() * sizeof(words[0]));
+  }
+
+  absl::Status Read(const WriteBatch::View& from) {
     if (from.label == ~std::uint64_t{0}) return InvalidArgument("2^64 - 1 is no label");
     const auto [at, is_new] = places_.try_emplace(from.label, write_.changes.size());
     if (is_new) write_.changes.emplace_back();
@@ -79,10 +112,9 @@ class BatchReader {
     change = {};
     change.kind = from.kind;
     change.label = from.label;
-    const std::string_view texts = batch_.attributes_;
-    change.attributes = texts.substr(from.attributes, from.attributes_bytes);
-    if (from.name_bytes.has_value()) {
-      change.name = texts.substr(from.attributes + from.attributes_bytes, *from.name_bytes);
+    change.attributes = from.attributes;
+    if (from.name.has_value()) {
+      change.name = *from.name;
       if (change.name.empty() || change.name.size() > VectorLabel::kMostBytes ||
           Utf8Prefix(change.name) != change.name.size()) {
         return InvalidArgument("a label of ", change.name.size(), " bytes: expected 1 to ",
@@ -93,17 +125,16 @@ class BatchReader {
     return from.kind == WriteBatch::Kind::kPut ? Encode(from, &change) : absl::OkStatus();
   }
 
-  absl::Status Encode(const WriteBatch::Change& from, PendingWrite::Change* change) {
+  absl::Status Encode(const WriteBatch::View& from, PendingWrite::Change* change) {
     const Kernels& kernels = shape_.kernels;
-    const bool is_wide = kernels.dtype == DType::kF16 && from.vector_bytes == kernels.dim * 4;
-    if (from.vector_bytes != shape_.vector_bytes && !is_wide) {
-      return InvalidArgument("a vector of ", from.vector_bytes, " bytes, expected ", kernels.dim,
+    const bool is_wide = kernels.dtype == DType::kF16 && from.vector.size() == kernels.dim * 4;
+    if (from.vector.size() != shape_.vector_bytes && !is_wide) {
+      return InvalidArgument("a vector of ", from.vector.size(), " bytes, expected ", kernels.dim,
                              " x ", std::string(Name(kernels.dtype)));
     }
     change->row = write_.rows.size() / shape_.stride;
     write_.rows.resize(write_.rows.size() + shape_.stride);
-    return EncodeRow(kernels, is_wide ? DType::kF32 : kernels.dtype,
-                     batch_.vectors_.data() + from.vector,
+    return EncodeRow(kernels, is_wide ? DType::kF32 : kernels.dtype, from.vector.data(),
                      write_.rows.data() + change->row * shape_.stride);
   }
 

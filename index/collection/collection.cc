@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
@@ -39,6 +40,9 @@ absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::
     status = opened->Load(progress);
   }
   HMANN_RETURN_IF_ERROR(status);
+  opened->refreshed_at_ = std::chrono::steady_clock::now();
+  if (options.read_only && options.follow.count() > 0)
+    opened->follower_ = std::thread([raw = opened.get()] { raw->Follow(); });
   if (!options.read_only) {
     opened->RemoveOrphans();
     opened->counted_rows_ = opened->Now()->tail.end();
@@ -61,25 +65,28 @@ absl::Status CollectionImpl::Lock() {
 
 absl::Status CollectionImpl::Load(Progress* progress) {
   HMANN_ASSIGN_OR_RETURN(manifest_, Manifest::Read(folder_));
-  shape_ = std::make_shared<CollectionShape>();
-  shape_->folder = folder_;
-  HMANN_ASSIGN_OR_RETURN(shape_->kernels,
-                         ChooseKernels(manifest_.dtype, manifest_.build.metric, manifest_.dim));
-  shape_->vector_bytes = manifest_.dim * SizeOf(manifest_.dtype);
-  shape_->stride = RoundUp(shape_->kernels.row_bytes, 64);
+  if (shape_ == nullptr) {
+    shape_ = std::make_shared<CollectionShape>();
+    shape_->folder = folder_;
+    shape_->id = manifest_.id;
+    HMANN_ASSIGN_OR_RETURN(shape_->kernels,
+                           ChooseKernels(manifest_.dtype, manifest_.build.metric, manifest_.dim));
+    shape_->vector_bytes = manifest_.dim * SizeOf(manifest_.dtype);
+    shape_->stride = RoundUp(shape_->kernels.row_bytes, 64);
+    HMANN_ASSIGN_OR_RETURN(journal_, Journal::Open(folder_, manifest_.id, options_.read_only));
+    HMANN_ASSIGN_OR_RETURN(names_, Journal::Open(folder_, manifest_.id, true));
+  }
   auto moment = std::make_shared<Moment>();
   moment->shape = shape_;
   moment->sequence = manifest_.covered;
+  covered_ = manifest_.covered;
   HMANN_RETURN_IF_ERROR(OpenSealed(moment.get(), progress));
-  HMANN_ASSIGN_OR_RETURN(journal_, Journal::Open(folder_, manifest_.id, options_.read_only));
-  HMANN_ASSIGN_OR_RETURN(names_, Journal::Open(folder_, manifest_.id, true));
-  HMANN_ASSIGN_OR_RETURN(std::vector<AttributeField> fields, journal_->Fields());
-  moment->fields = std::make_shared<const std::vector<AttributeField>>(std::move(fields));
+  HMANN_RETURN_IF_ERROR(ReadFields(moment.get()));
   rows_.clear();
   delta_limit_ = options_.delta_bytes > 0 ? options_.delta_bytes : UsableMemoryBytes() / 4;
   resumable_ = InterruptedMerge();
   merge_end_ = 0;
-  HMANN_RETURN_IF_ERROR(Replay(moment.get()));
+  HMANN_RETURN_IF_ERROR(Replay(manifest_.covered, moment.get()));
   if (resumable_ > moment->sequence) resumable_ = 0;
   moment->Settle();
   Publish(std::move(moment));
@@ -107,8 +114,55 @@ absl::Status CollectionImpl::OpenSealed(Moment* moment, Progress* progress) {
   return absl::OkStatus();
 }
 
-absl::Status CollectionImpl::Replay(Moment* moment) {
-  return journal_->ForEach(manifest_.covered, shape_->vector_bytes,
+absl::Status CollectionImpl::ReadFields(Moment* moment) const {
+  HMANN_ASSIGN_OR_RETURN(std::vector<AttributeField> fields, journal_->Fields());
+  moment->fields = std::make_shared<const std::vector<AttributeField>>(std::move(fields));
+  return absl::OkStatus();
+}
+
+absl::Status CollectionImpl::Refresh() {
+  const std::scoped_lock lock(writing_);
+  const auto start = std::chrono::steady_clock::now();
+  HMANN_ASSIGN_OR_RETURN(const Manifest manifest, Manifest::Read(folder_));
+  if (manifest.id != manifest_.id) {
+    return FailedPrecondition(folder_, ": is now the collection ", manifest.id, ", was ",
+                              manifest_.id, ": open it again");
+  }
+  if (manifest.generation != manifest_.generation) {
+    const Manifest before = manifest_;
+    if (absl::Status loaded = Load(nullptr); !loaded.ok()) {
+      manifest_ = before;
+      return loaded;
+    }
+  } else {
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t last, journal_->Last());
+    if (last > Now()->sequence) {
+      auto next = std::make_shared<Moment>(*Now());
+      HMANN_RETURN_IF_ERROR(ReadFields(next.get()));
+      HMANN_RETURN_IF_ERROR(Replay(next->sequence, next.get()));
+      next->Settle();
+      Publish(std::move(next));
+    }
+  }
+  refreshed_at_ = start;
+  return absl::OkStatus();
+}
+
+void CollectionImpl::Follow() {
+  std::unique_lock lock(wake_mutex_);
+  while (!wake_.wait_for(lock, options_.follow, [&] { return stop_.load(); })) {
+    lock.unlock();
+    const absl::Status status = Refresh();
+    {
+      const std::scoped_lock facts(facts_mutex_);
+      last_error_ = std::string(status.message());
+    }
+    lock.lock();
+  }
+}
+
+absl::Status CollectionImpl::Replay(std::uint64_t after, Moment* moment) {
+  return journal_->ForEach(after, shape_->vector_bytes,
                            [&](std::uint64_t seq, JournalEntry& entry) {
                              PendingWrite write;
                              HMANN_RETURN_IF_ERROR(ReadEntry(entry, *moment, &write));
@@ -144,6 +198,7 @@ void CollectionImpl::StopThreads() {
     stop_ = true;
   }
   wake_.notify_all();
+  if (follower_.joinable()) follower_.join();
   if (grapher_.joinable()) grapher_.join();
   if (merger_.joinable()) merger_.join();
 }
@@ -177,14 +232,21 @@ CollectionInfo CollectionImpl::info() const {
   info.tail_rows = now->tail.live();
   info.delta_bytes = now->delta_bytes();
   info.journal_bytes = journal_->bytes();
+  info.id = shape_->id;
+  info.covered = covered_;
   info.merges = merges_;
-  {
-    const std::scoped_lock lock(writing_);
-    info.id = manifest_.id;
-    info.covered = manifest_.covered;
-  }
-  const std::scoped_lock lock(error_mutex_);
+  info.merge_seconds = merge_seconds_;
+  const double since = SecondsSince(counted_at_);
+  if (info.delta_rows > 0) info.unmerged_seconds = since;
+  if (follower_.joinable()) info.behind_seconds = SecondsSince(refreshed_at_);
+  const std::scoped_lock lock(facts_mutex_);
   info.last_error = last_error_;
+  if (merging_ == nullptr) return info;
+  const Progress::State at = merging_->Now();
+  info.merging_seconds = since;
+  info.merge_phase = at.phase;
+  info.merge_done = at.done;
+  info.merge_total = at.total;
   return info;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "hmann/collection.h"
 #include "index/base/file.h"
 #include "index/collection/journal.h"
@@ -52,7 +53,11 @@ class CollectionImpl final : public Collection {
   absl::Status Lock();
   absl::Status Load(Progress* progress);
   absl::Status OpenSealed(Moment* moment, Progress* progress);
-  absl::Status Replay(Moment* moment);
+  absl::Status Replay(std::uint64_t after, Moment* moment);
+  absl::Status ReadFields(Moment* moment) const;
+  /// Takes over what another process has written since.
+  absl::Status Refresh();
+  void Follow();
   void RemoveOrphans() const;
   void StartThreads();
   void StopThreads();
@@ -63,6 +68,7 @@ class CollectionImpl final : public Collection {
   absl::Status Commit(std::span<PendingWrite* const> group, Moment* next);
   absl::Status Resolve(Moment& next, PendingWrite* write);
   absl::Status ResolveFilter(const Moment& next, PendingWrite* write);
+  absl::Status ResolveRepeat(PendingWrite* write);
   absl::Status ResolveUpdate(const Moment& next, PendingWrite* write, std::size_t i);
   absl::Status CheckRoom(const Moment& next, const PendingWrite& write) const;
   absl::Status Apply(const PendingWrite& write, Moment* next);
@@ -93,6 +99,7 @@ class CollectionImpl final : public Collection {
   void Note(const absl::Status& status);
 
   // merge.cc
+  class Shown;
   void MergeWhenDue();
   bool WantsMerge(const Moment& moment) const;
   absl::Status Merge(Progress& progress, const std::atomic<bool>& cancelled);
@@ -127,8 +134,10 @@ class CollectionImpl final : public Collection {
   absl::flat_hash_map<std::uint64_t, std::uint64_t> rows_;
   /// Changes to `rows_` by writes that are not on disk yet; absent: erased.
   absl::flat_hash_map<std::uint64_t, std::optional<std::uint64_t>> changed_rows_;
+  absl::flat_hash_set<std::string> operations_;  ///< of the writes of a group
   /// Graphs are not made of rows on both sides of this row, where a merge was begun.
   std::uint64_t merge_end_ = 0;
+  std::uint64_t merged_end_ = 0;  ///< rows of the delta before this one are sealed
   /// Writes up to this one are in the base file of a merge that was interrupted, which
   /// has the delta's rows below merge_end_.
   std::atomic<std::uint64_t> resumable_ = 0;
@@ -145,10 +154,13 @@ class CollectionImpl final : public Collection {
   std::condition_variable wake_;
   std::atomic<bool> stop_ = false;
   std::atomic<std::uint64_t> merges_ = 0;
-  std::atomic<double> merge_seconds_ = 0;  ///< of the last merge
-  mutable std::mutex error_mutex_;
+  std::atomic<double> merge_seconds_ = 0;   ///< of the last merge
+  std::atomic<std::uint64_t> covered_ = 0;  ///< of manifest_, for who must not wait
+  mutable std::mutex facts_mutex_;          ///< guards the next two
   std::string last_error_;
-  std::thread grapher_, merger_;
+  const Progress* merging_ = nullptr;  ///< of the merge that runs; nullptr: none
+  std::atomic<std::chrono::steady_clock::time_point> refreshed_at_ = {};
+  std::thread grapher_, merger_, follower_;
 };
 
 }  // namespace hmann

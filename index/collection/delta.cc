@@ -58,7 +58,7 @@ void CollectionImpl::MakeGraphs() {
 void CollectionImpl::Note(const absl::Status& status) {
   if (status.ok() || stop_) return;
   {
-    const std::scoped_lock lock(error_mutex_);
+    const std::scoped_lock lock(facts_mutex_);
     last_error_ = std::string(status.message());
   }
   // The next attempt may succeed. 10 s are a guess.
@@ -93,6 +93,7 @@ absl::Status CollectionImpl::MakeGraph() {
   HMANN_ASSIGN_OR_RETURN(made.segment, BuildGraph(*moment, first, end, absorbed));
   if (made.segment != nullptr) HMANN_RETURN_IF_ERROR(KillChanged(&after, &made));
   const std::scoped_lock lock(writing_);
+  if (end <= merged_end_) return absl::OkStatus();  // a merge was faster
   auto next = std::make_shared<Moment>(*Now());
   if (made.segment != nullptr) HMANN_RETURN_IF_ERROR(KillChanged(&after, &made));
   std::erase_if(next->graphs, [&](const Moment::Part& graph) {

@@ -22,6 +22,13 @@ namespace hmann {
 namespace {
 
 constexpr int kJournalVersion = 1;
+/// Tables that came later than the first journals.
+constexpr char kLaterTables[] =
+    "CREATE TABLE IF NOT EXISTS names(label INTEGER PRIMARY KEY, name TEXT NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS operations(id BLOB PRIMARY KEY, seq INTEGER NOT NULL,"
+    " rows INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;";
+/// How many writes are remembered by name: a guess.
+constexpr std::uint64_t kOperations = 100'000;
 
 absl::Status StatusOf(int code, const std::string& message) {
   switch (code & 0xff) {
@@ -159,8 +166,8 @@ absl::Status Journal::Create(const std::string& folder, const std::string& id,
       "CREATE TABLE meta(id TEXT NOT NULL, version INTEGER NOT NULL);"
       "CREATE TABLE fields(name TEXT PRIMARY KEY, type INTEGER NOT NULL) WITHOUT ROWID;"
       "CREATE TABLE writes(seq INTEGER PRIMARY KEY, labels BLOB NOT NULL, puts BLOB NOT NULL,"
-      " vectors BLOB NOT NULL, attributes TEXT NOT NULL, checksum INTEGER NOT NULL);"
-      "CREATE TABLE names(label INTEGER PRIMARY KEY, name TEXT NOT NULL);"));
+      " vectors BLOB NOT NULL, attributes TEXT NOT NULL, checksum INTEGER NOT NULL);"));
+  HMANN_RETURN_IF_ERROR(journal.Execute(kLaterTables));
   HMANN_RETURN_IF_ERROR(Statement(journal, "INSERT INTO meta VALUES(?, ?)")
                             .Bind(id, true)
                             .Bind(std::uint64_t{kJournalVersion})
@@ -197,6 +204,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& folder
     HMANN_RETURN_IF_ERROR(
         journal->Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                          "PRAGMA secure_delete=ON; PRAGMA wal_autocheckpoint=4096;"));
+    HMANN_RETURN_IF_ERROR(journal->Execute(kLaterTables));
   }
   return journal;
 }
@@ -241,6 +249,14 @@ absl::Status Journal::InsertAll(std::uint64_t first, std::span<const JournalEntr
       HMANN_RETURN_IF_ERROR(Statement(*this, "INSERT OR IGNORE INTO names VALUES(?, ?)")
                                 .Bind(label)
                                 .Bind(name, true)
+                                .Run());
+    }
+    if (!entry->operation.empty()) {
+      HMANN_RETURN_IF_ERROR(Statement(*this, "INSERT OR REPLACE INTO operations VALUES(?, ?, ?, ?)")
+                                .Bind(entry->operation, false)
+                                .Bind(first)
+                                .Bind(std::uint64_t{entry->labels.size()})
+                                .Bind(entry->digest)
                                 .Run());
     }
     ++first;
@@ -339,6 +355,14 @@ absl::StatusOr<std::string> Journal::Name(std::uint64_t label) const {
   return DataLoss(path_, ": names: label ", label, " is not that of its string: restore a backup");
 }
 
+absl::StatusOr<std::optional<Journal::Recorded>> Journal::Operation(std::string_view id) const {
+  const std::scoped_lock lock(mutex_);
+  Statement row(*this, "SELECT seq, rows, digest FROM operations WHERE id = ?");
+  HMANN_ASSIGN_OR_RETURN(const bool found, row.Bind(id, false).Step());
+  if (!found) return std::nullopt;
+  return Recorded{{.sequence = row.Number(0), .rows = row.Number(1)}, row.Number(2)};
+}
+
 absl::Status Journal::EraseNames(std::span<const std::uint64_t> labels) {
   if (labels.empty()) return absl::OkStatus();
   const std::scoped_lock lock(mutex_);
@@ -368,6 +392,10 @@ absl::Status Journal::Prune(std::uint64_t covered) {
     if (sqlite3_changes(db_) == 0) break;
   }
   const std::scoped_lock lock(mutex_);
+  HMANN_RETURN_IF_ERROR(Statement(*this, "DELETE FROM operations WHERE seq + ? <= ?")
+                            .Bind(kOperations)
+                            .Bind(covered)
+                            .Run());
   return Execute("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hmann/attributes.h"
+#include "hmann/collection.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -30,6 +31,8 @@ struct JournalEntry {
   std::vector<std::string> attributes;
   /// Strings that stand for labels of puts. Read back by Name.
   std::vector<std::pair<std::uint64_t, std::string_view>> names;
+  std::string_view operation;  ///< the name of the write, and what it changes
+  std::uint64_t digest = 0;
 
   std::size_t bytes() const;
 };
@@ -72,6 +75,12 @@ class Journal {
   /// The string that stands for a label; empty: there is none. Errors: DATA_LOSS.
   absl::StatusOr<std::string> Name(std::uint64_t label) const;
   absl::Status EraseNames(std::span<const std::uint64_t> labels);
+  /// What the write of this name did, if it is one of the last.
+  struct Recorded {
+    Written written;
+    std::uint64_t digest = 0;
+  };
+  absl::StatusOr<std::optional<Recorded>> Operation(std::string_view id) const;
   /// The number of the last write; 0: there is none.
   absl::StatusOr<std::uint64_t> Last() const;
 

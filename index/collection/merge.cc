@@ -75,12 +75,29 @@ std::uint64_t CollectionImpl::InterruptedMerge() const {
   return fits ? job->covered : 0;
 }
 
+/// Shows the progress of a merge in info() while it exists.
+class CollectionImpl::Shown {
+ public:
+  Shown(CollectionImpl& of, const Progress& progress) : of_(of) { Set(&progress); }
+  ~Shown() { Set(nullptr); }
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+
+ private:
+  void Set(const Progress* progress) {
+    const std::scoped_lock lock(of_.facts_mutex_);
+    of_.merging_ = progress;
+  }
+  CollectionImpl& of_;
+};
+
 absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& cancelled) {
   std::unique_lock merging(merge_mutex_, std::defer_lock);
   while (!merging.try_lock_for(std::chrono::milliseconds(100)))  // a guess
     if (cancelled) return absl::CancelledError("stopped");
   const auto start = std::chrono::steady_clock::now();
   HMANN_ASSIGN_OR_RETURN(const MergeJob job, StartMerge(progress, cancelled));
+  const Shown shown(*this, progress);
   absl::Status built = BuildMerged(job, progress, cancelled);
   if (absl::IsFailedPrecondition(built)) {
     // The work of an interrupted merge is refused: the collection was moved, or the
@@ -93,6 +110,10 @@ absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& 
   HMANN_RETURN_IF_ERROR(SwapMerged(job, progress));
   merge_seconds_ = SecondsSince(start);
   ++merges_;
+  {
+    const std::scoped_lock lock(facts_mutex_);
+    last_error_.clear();
+  }
   const std::scoped_lock pruning(prune_mutex_);
   MergeFiles(folder_).Remove();
   HMANN_RETURN_IF_ERROR(EraseNames());
@@ -223,7 +244,8 @@ absl::Status CollectionImpl::SwapMerged(const MergeJob& job, Progress& progress)
   manifest_.generation = manifest.generation;
   manifest_.content_hash = content_hash;
   manifest_.rows = job.rows;
-  manifest_.covered = job.covered;
+  manifest_.covered = covered_ = job.covered;
+  merged_end_ = job.end;
   resumable_ = 0;
   Publish(std::move(next));
   return absl::OkStatus();

@@ -94,6 +94,9 @@ const Moment::Part* Moment::GraphOf(std::uint64_t row) const {
 
 std::uint64_t SequenceOf(const Moment& moment) { return moment.sequence; }
 std::uint64_t LiveRows(const Moment& moment) { return moment.live(); }
+std::shared_ptr<const Index> SealedOf(const Moment& moment) {
+  return moment.sealed.segment == nullptr ? nullptr : moment.sealed.segment->index();
+}
 ResolvedParams ParamsOf(const PreparedSearch& prepared) {
   ResolvedParams params = prepared.sealed.has_value() ? prepared.sealed->params : ResolvedParams();
   params.k = prepared.k;

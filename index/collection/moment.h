@@ -80,7 +80,7 @@ class Tail {
 
 /// What does not change while a collection is open.
 struct CollectionShape {
-  std::string folder;
+  std::string folder, id;
   Kernels kernels;
   /// Bytes of a vector as a user gives it, and from one row in memory to the next.
   std::size_t vector_bytes = 0, stride = 0;

@@ -36,6 +36,9 @@ struct PendingWrite {
   std::shared_ptr<const Segment> looked_in;
 
   std::deque<std::string> merged;  ///< attributes of updates
+  std::string_view operation;      ///< its name, and what it changes
+  std::uint64_t digest = 0;
+  bool is_repeat = false;  ///< of a write that is on disk
 
   JournalEntry entry;
   std::vector<AttributeField> new_fields;

@@ -187,6 +187,42 @@ TEST_F(RefusalTest, Manifests) {
   MustOpen();
 }
 
+TEST_F(RefusalTest, AWriteIsSentAgain) {
+  Create(DType::kU8, Metric::kL2, 4);
+  auto collection = MustOpen();
+  const auto put = [&](const char* vector, std::string_view operation) {
+    WriteBatch batch;
+    batch.Put(7, vector, 4);
+    batch.Put(8, vector, 4);
+    batch.SetOperation(operation);
+    return collection->Write(batch);
+  };
+  const auto first = put("\1\1\1\1", "one");
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(put("\2\2\2\2", "two").ok());
+  const auto again = [&](const char* when) {
+    const auto second = put("\1\1\1\1", "one");
+    ASSERT_TRUE(second.ok()) << when << second.status();
+    EXPECT_EQ(second->sequence, first->sequence) << when;
+    EXPECT_EQ(second->rows, 2u) << when;
+    EXPECT_EQ(collection->info().sequence, 2u) << when;
+    const auto other = put("\3\3\3\3", "one");
+    EXPECT_EQ(other.status().code(), absl::StatusCode::kAlreadyExists) << when << other.status();
+    std::string found(4, 'x');
+    const std::uint64_t label = 7;
+    ASSERT_TRUE(CollectionSearcher().Get(*collection->Now(), {&label, 1}, found.data()).ok());
+    EXPECT_EQ(found, "\2\2\2\2") << when;
+  };
+  again("at once");
+  collection.reset();
+  collection = MustOpen();
+  again("opened again");
+  Progress quiet(Progress::Show::kNever);
+  ASSERT_TRUE(collection->Compact(quiet).ok());
+  again("merged");
+  EXPECT_THAT(Message(put("\1\1\1\1", std::string(65, 'x')).status()), HasSubstr("at most 64"));
+}
+
 TEST_F(RefusalTest, Journals) {
   Create(DType::kU8, Metric::kL2, 4);
   {

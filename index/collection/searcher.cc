@@ -147,12 +147,12 @@ absl::StatusOr<const Segment*> FindSegment(const Moment& moment, std::uint64_t l
 }  // namespace
 
 absl::Status CollectionSearcher::Search(const void* query, const PreparedSearch& prepared,
-                                        Answer* answer, Counters* counters) {
+                                        Answer* answer, Counters* counters, SearchLimits limits) {
   const Moment& moment = *prepared.moment;
   const auto start = std::chrono::steady_clock::now();
   scratch_->Keep(moment);
-  SearchLimits limits;
-  if (prepared.budget.has_value()) limits.budget = *prepared.budget;
+  if (limits.budget.count() == 0 && prepared.budget.has_value()) limits.budget = *prepared.budget;
+  const std::chrono::nanoseconds budget = limits.budget;
   answer->cut_short = false;
   Nearest nearest(prepared.k, prepared.max_distance, answer->nearest);
   const auto search = [&](const PreparedSearch::Part& part, const ResolvedParams& params) {
@@ -167,9 +167,9 @@ absl::Status CollectionSearcher::Search(const void* query, const PreparedSearch&
   for (const PreparedSearch::Part& graph : prepared.graphs) {
     ResolvedParams params = graph.params;
     params.max_distance = nearest.bound().value_or(*params.max_distance);
-    if (prepared.budget.has_value()) {  // the best of what is left; never 0: no limit
+    if (budget.count() > 0) {  // the best of what is left; never 0: no limit
       const auto spent = std::chrono::nanoseconds(NanosecondsSince(start));
-      limits.budget = std::max(*prepared.budget - spent, std::chrono::nanoseconds(1000));
+      limits.budget = std::max(budget - spent, std::chrono::nanoseconds(1000));
     }
     HMANN_RETURN_IF_ERROR(search(graph, params));
   }

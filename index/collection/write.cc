@@ -80,11 +80,12 @@ void CollectionImpl::WriteGroup(std::span<PendingWrite* const> group) {
   const std::scoped_lock lock(writing_);
   auto next = std::make_shared<Moment>(*Now());
   changed_rows_.clear();
+  operations_.clear();
   std::vector<PendingWrite*> resolved;
   absl::Status status;
   for (PendingWrite* write : group) {
     write->status = Resolve(*next, write);
-    if (!write->status.ok()) continue;
+    if (!write->status.ok() || write->is_repeat) continue;
     resolved.push_back(write);
     if (status.ok()) status = Apply(*write, next.get());
     if (!write->entry.labels.empty()) ++next->sequence;
@@ -178,6 +179,8 @@ absl::Status CollectionImpl::CheckRoom(const Moment& next, const PendingWrite& w
 
 absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
   write->entry = {};
+  HMANN_RETURN_IF_ERROR(ResolveRepeat(write));
+  if (write->is_repeat) return absl::OkStatus();
   if (write->filter != nullptr || write->deletes_all) {
     next.Settle();
     HMANN_RETURN_IF_ERROR(ResolveFilter(next, write));
@@ -214,6 +217,8 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
   write->new_fields.assign(fields.begin() + static_cast<std::ptrdiff_t>(next.fields->size()),
                            fields.end());
   JournalEntry& entry = write->entry;
+  entry.operation = write->operation;
+  entry.digest = write->digest;
   for (const PendingWrite::Change& change : write->changes) {
     const bool is_put = change.kind != WriteBatch::Kind::kDelete;
     entry.labels.push_back(change.label);
@@ -227,6 +232,20 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
   }
   if (!write->new_fields.empty())
     next.fields = std::make_shared<const std::vector<AttributeField>>(fields);
+  return absl::OkStatus();
+}
+
+absl::Status CollectionImpl::ResolveRepeat(PendingWrite* write) {
+  if (write->operation.empty()) return absl::OkStatus();
+  const std::string id(write->operation);
+  if (!operations_.insert(id).second)
+    return absl::AbortedError("operation: a write of this name runs: try again");
+  HMANN_ASSIGN_OR_RETURN(const auto known, journal_->Operation(id));
+  if (!known.has_value()) return absl::OkStatus();
+  if (known->digest != write->digest)
+    return absl::AlreadyExistsError("operation: a write with other changes has this name");
+  write->is_repeat = true;
+  write->written = known->written;
   return absl::OkStatus();
 }
 

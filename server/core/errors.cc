@@ -155,6 +155,18 @@ absl::Status NotTuned(const absl::Status& why) {
                     {{"code", absl::StatusCodeToString(why.code())}});
 }
 
+absl::Status NotACollection(absl::string_view name) {
+  return WithReason(FailedPrecondition("index '", name,
+                                       "' does not change: serve a collection, "
+                                       "which hmann create --from FILE makes of it"),
+                    "NOT_A_COLLECTION");
+}
+
+absl::Status OfWrite(const absl::Status& status, std::chrono::nanoseconds delay) {
+  return absl::IsResourceExhausted(status) ? WithReason(status, "COLLECTION_FULL", {}, delay)
+                                           : status;
+}
+
 absl::Status NoAttributes() {
   return WithReason(
       FailedPrecondition("options.filter: the index has no attributes: hmann attrs makes them"),

@@ -64,6 +64,11 @@ absl::Status NotTuned(const absl::Status& why);
 /// FAILED_PRECONDITION, NO_ATTRIBUTES: the request has a filter, and the index nothing to
 /// filter by.
 absl::Status NoAttributes();
+/// FAILED_PRECONDITION, NOT_A_COLLECTION: a write for an index, which does not change.
+absl::Status NotACollection(absl::string_view name);
+/// The engine's RESOURCE_EXHAUSTED for a write, as COLLECTION_FULL. A retry after `delay`
+/// may succeed. Other errors stay as they are.
+absl::Status OfWrite(const absl::Status& status, std::chrono::nanoseconds delay);
 /// RESOURCE_EXHAUSTED, QUEUE_FULL. A retry after `delay` may succeed, unlike for a
 /// message over the size limit.
 absl::Status QueueFull(std::size_t capacity, std::chrono::nanoseconds delay);

@@ -83,8 +83,8 @@ class GenerationsTest : public testing::Test {
     static constexpr std::array<std::byte, kQueries * kDim> kZeros{};
     return std::make_unique<Asking>(
         serving_,
-        Query{index, *ResolveFor(index, {.k = 10}, serving_.limits),
-              *VectorsOf(std::span<const std::byte>(kZeros), index->info(), kQueries, "queries")});
+        Query{index, *ResolveFor(index, {.k = 10}, nullptr, serving_.limits),
+              *VectorsOf(std::span<const std::byte>(kZeros), index.info(), kQueries, "queries")});
   }
   absl::Status Answered(Asking& asking) {
     std::future<absl::Status> end = asking.end();

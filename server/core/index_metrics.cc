@@ -11,8 +11,8 @@
 namespace hmann::server {
 namespace {
 
-constexpr std::array kMethods = {"Search",   "SearchBatch", "SearchStream", "Get",
-                                 "Describe", "List",        "Health",       "Admin"};
+constexpr std::array kMethods = {"Search", "SearchBatch", "SearchStream", "Get",  "Describe",
+                                 "List",   "Health",      "Admin",        "Write"};
 
 /// Bucket bounds from a search in memory to one that waited, a factor of 2 to 2.5 apart.
 std::unique_ptr<prometheus::Histogram> TimeHistogram() {

@@ -24,7 +24,17 @@ namespace hmann::server {
 class MetricsPage;
 
 /// The method of a call. In a stream, each query counts as one call.
-enum class Method { kSearch, kSearchBatch, kSearchStream, kGet, kDescribe, kList, kHealth, kAdmin };
+enum class Method {
+  kSearch,
+  kSearchBatch,
+  kSearchStream,
+  kGet,
+  kDescribe,
+  kList,
+  kHealth,
+  kAdmin,
+  kWrite
+};
 
 /// The counters of one index, or of the calls that name none. They go with it.
 ///

@@ -59,7 +59,24 @@ SearchLimits QueuedQuery::LimitsOf(const SearchLimits& limits) const {
   return bounded;
 }
 
-absl::Status QueuedQuery::Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+absl::Status QueuedQuery::SearchAll(std::size_t first, std::size_t count, AnySearcher& searcher,
+                                    const SearchLimits& limits, const Done& done, Counters* work) {
+  if (options_.prepared == nullptr) {
+    return searcher.index->SearchMany(
+        count, [&](std::size_t i) { return Row(first + i); }, options_.search.params,
+        static_cast<std::uint32_t>(count), done, work, limits);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    hmann::Answer answer;
+    const absl::Status status =
+        searcher.collection->Search(Row(first + i), *options_.prepared, &answer, work, limits);
+    if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status)) return status;
+    done(i, status, answer);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueuedQuery::Answer(std::size_t begin, std::size_t end, AnySearcher& searcher,
                                  const SearchLimits& limits) {
   // Work is counted per query, or for all of them together.
   const bool each = options_.counters && call_.method == Method::kSearchStream;
@@ -74,9 +91,8 @@ absl::Status QueuedQuery::Answer(std::size_t begin, std::size_t end, Searcher& s
                                                   : status));
     };
     Counters work;
-    const absl::Status status = searcher.SearchMany(
-        at_once, [&](std::size_t i) { return Row(first + i); }, options_.search.params,
-        static_cast<std::uint32_t>(at_once), std::ref(done), &work, LimitsOf(limits));
+    const absl::Status status =
+        SearchAll(first, at_once, searcher, LimitsOf(limits), std::ref(done), &work);
     metrics_.Worked(index().served(), work);
     HMANN_RETURN_IF_ERROR(status);
     HMANN_RETURN_IF_ERROR(first_error);
@@ -113,13 +129,16 @@ LabelsRequest::LabelsRequest(const Serving& serving, Snapshot index,
 
 std::size_t LabelsRequest::Together() const { return kLabelsTogether; }
 
-absl::Status LabelsRequest::Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+absl::Status LabelsRequest::Answer(std::size_t begin, std::size_t end, AnySearcher& searcher,
                                    const SearchLimits& limits) {
   // A refused or waiting request takes no memory for its reply.
   std::call_once(sized_, [&] { vectors_ = Room(labels_.size() * vector_bytes_); });
   Counters work;
-  const absl::Status status = searcher.Get(labels_.subspan(begin, end - begin),
-                                           vectors_ + begin * vector_bytes_, &work, limits);
+  const std::span<const std::uint64_t> labels = labels_.subspan(begin, end - begin);
+  char* const out = vectors_ + begin * vector_bytes_;
+  const absl::Status status = searcher.collection == nullptr
+                                  ? searcher.index->Get(labels, out, &work, limits)
+                                  : searcher.collection->Get(*index().moment(), labels, out);
   metrics_.Worked(index().served(), work);
   return OfLabel(status);
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -70,9 +71,12 @@ class QueuedQuery : public QueuedRequest {
 
  private:
   std::size_t Together() const final { return options_.together; }
-  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+  absl::Status Answer(std::size_t begin, std::size_t end, AnySearcher& searcher,
                       const SearchLimits& limits) final;
   SearchLimits LimitsOf(const SearchLimits& limits) const;
+  using Done = std::function<void(std::size_t, const absl::Status&, hmann::Answer&)>;
+  absl::Status SearchAll(std::size_t first, std::size_t count, AnySearcher& searcher,
+                         const SearchLimits& limits, const Done& done, Counters* work);
 
   Metrics& metrics_;
   const RequestParams options_;
@@ -115,7 +119,7 @@ class LabelsRequest : public QueuedRequest {
 
  private:
   std::size_t Together() const final;
-  absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+  absl::Status Answer(std::size_t begin, std::size_t end, AnySearcher& searcher,
                       const SearchLimits& limits) final;
   void Complete(const absl::Status& status) final;
 

@@ -14,6 +14,35 @@
 namespace hmann::server {
 namespace {
 
+void ShowCollection(const std::string& name, const CollectionInfo& info, MetricsPage& page) {
+  const auto gauge = [&](const char* metric, const char* help, double value) {
+    page.Gauge(metric, help, value, {{"index", name}});
+  };
+  gauge("hmann_collection_sequence", "Number of the last write",
+        static_cast<double>(info.sequence));
+  gauge("hmann_collection_delta_rows", "Vectors that no merge has put into the index",
+        static_cast<double>(info.delta_rows));
+  gauge("hmann_collection_delta_bytes", "Memory that they take",
+        static_cast<double>(info.delta_bytes));
+  gauge("hmann_collection_unmerged_seconds", "Since the oldest of them came, at most",
+        info.unmerged_seconds);
+  gauge("hmann_collection_dead_rows", "Vectors of the index that are deleted or replaced",
+        static_cast<double>(info.sealed_dead));
+  gauge("hmann_collection_journal_bytes", "Bytes of the journal on disk",
+        static_cast<double>(info.journal_bytes));
+  if (info.behind_seconds.has_value()) {
+    gauge("hmann_collection_behind_seconds",
+          "Since this server last had all that another process writes", *info.behind_seconds);
+  }
+  gauge("hmann_collection_merging_seconds", "Since the merge that runs began; 0: none runs",
+        info.merging_seconds);
+  gauge("hmann_collection_merge_seconds", "What the last merge took", info.merge_seconds);
+  gauge("hmann_collection_merge_failed", "1 if the last merge failed",
+        info.last_error.empty() ? 0 : 1);
+  page.Counter("hmann_collection_merges_total", "Merges since the collection was opened",
+               static_cast<double>(info.merges), {{"index", name}});
+}
+
 void ShowIndex(ServedIndex& index, MetricsPage& page) {
   index.metrics().Show(page);
   const std::string& name = index.name();
@@ -44,7 +73,9 @@ void ShowIndex(ServedIndex& index, MetricsPage& page) {
   }
   const absl::StatusOr<Snapshot> served = index.Get();
   if (!served.ok()) return;
-  const IndexInfo& info = (*served)->info();
+  if (served->moment() != nullptr)
+    ShowCollection(name, served->generation().collection()->info(), page);
+  const IndexInfo info = served->Describe();
   gauge("hmann_index_generation", "Which of the files that were served under all names this is",
         static_cast<double>(served->generation().number()));
   gauge("hmann_index_vectors", "Vectors of an index", static_cast<double>(info.n));

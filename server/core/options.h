@@ -24,6 +24,7 @@ struct IndexSpec {
   /// Read all mapped data once; absent: as the server does.
   std::optional<bool> warm = {};
   bool versions = false;
+  bool follow = false;  ///< a collection that another process writes
 
   /// "NAME=FILE", or "FILE", which is named after the file. Errors: INVALID_ARGUMENT.
   static absl::StatusOr<IndexSpec> Parse(const std::string& text);

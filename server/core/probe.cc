@@ -1,7 +1,6 @@
 #include "server/core/probe.h"
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -14,23 +13,20 @@
 
 namespace hmann::server {
 
-absl::Status Probe::Check(const std::string& path, const Index& index) const {
-  if (queries.empty()) return absl::OkStatus();
+absl::Status Probe::Check(const std::string& path, const IndexInfo& info,
+                          const Search& search) const {
   HMANN_ASSIGN_OR_RETURN(VectorFile rows, VectorFile::Open(queries));
   HMANN_ASSIGN_OR_RETURN(GroundTruth truth, ReadGroundTruth(groundtruth));
-  truth.metric = index.info().metric;
+  truth.metric = info.metric;
   HMANN_RETURN_IF_ERROR(CheckTruthCovers(truth, rows.n(), k));
-  HMANN_RETURN_IF_ERROR(rows.FitQueries(index.info().dim, index.info().dtype, path));
-  HMANN_ASSIGN_OR_RETURN(const ResolvedSearch search, index.Resolve({.k = k}));
-  // The searcher does not own the index, which outlives it.
-  Searcher searcher(std::shared_ptr<const Index>(std::shared_ptr<void>(), &index));
+  HMANN_RETURN_IF_ERROR(rows.FitQueries(info.dim, info.dtype, path));
   std::vector<double> recalls, seconds;
   std::vector<std::uint64_t> ids;
   std::vector<float> distances;
   for (std::uint64_t i = 0; i < rows.n(); ++i) {
     Answer answer;
     const auto began = std::chrono::steady_clock::now();
-    HMANN_RETURN_IF_ERROR(searcher.Search(rows.Row(i), search.params, &answer));
+    HMANN_RETURN_IF_ERROR(search(rows.Row(i), &answer));
     seconds.push_back(SecondsSince(began));
     ids.clear();
     distances.clear();

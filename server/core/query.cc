@@ -120,29 +120,54 @@ absl::Status BadOption(const absl::Status& why) {
   return BadField(absl::StrCat("options.", message.substr(0, colon)), message.substr(colon + 2));
 }
 
-absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& requested,
-                                         const RequestLimits& limits) {
-  HMANN_RETURN_IF_ERROR(CheckLimits(requested, limits));
-  absl::StatusOr<ResolvedSearch> search = index->Resolve(requested);
-  if (!search.ok()) return index.ForClients(OfRequest(search.status(), requested));
-  RequestParams options{*std::move(search), requested.budget.value_or(std::chrono::nanoseconds(0))};
-  const bool waits = index->on_block_tier();
-  options.narrow = !waits && IsNarrow(options.search.params);
-  // In memory, a query with a budget does not share its thread with others.
-  options.together = options.budget.count() > 0 && !waits ? 1 : options.search.in_flight;
-  return options;
-}
+namespace {
 
+/// The vectors that a filter selects.
 absl::StatusOr<std::shared_ptr<const Matches>> FilterFor(const Snapshot& index,
-                                                         const std::string& text,
-                                                         const FilterArguments& arguments) {
-  const absl::StatusOr<Filter> filter = Filter::Parse(text, arguments);
-  if (!filter.ok()) return BadOption(filter.status());
-  absl::StatusOr<std::shared_ptr<const Matches>> matches = index->Filtered(*filter);
+                                                         const Filter& filter) {
+  absl::StatusOr<std::shared_ptr<const Matches>> matches = index.index()->Filtered(filter);
   if (matches.ok()) return matches;
   if (absl::IsNotFound(matches.status())) return NoAttributes();
   if (absl::IsInvalidArgument(matches.status())) return BadOption(matches.status());
   return index.ForClients(matches.status());
+}
+
+/// How to search the index, or the parts of a collection.
+absl::Status Choose(const Snapshot& index, SearchParams requested, const Filter* filter,
+                    RequestParams* options) {
+  if (index.moment() != nullptr) {
+    HMANN_ASSIGN_OR_RETURN(options->prepared, Prepare(index.moment(), requested, filter));
+    options->search.params = ParamsOf(*options->prepared);
+    if (filter != nullptr) {
+      options->matching = MatchingRows(*options->prepared);
+    } else {
+      options->search.params.matches = nullptr;  // those that are alive
+    }
+    return absl::OkStatus();
+  }
+  requested.matches = options->matches.get();
+  if (filter != nullptr) options->matching = options->matches->size();
+  HMANN_ASSIGN_OR_RETURN(options->search, index.index()->Resolve(requested));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& requested,
+                                         const Filter* filter, const RequestLimits& limits) {
+  HMANN_RETURN_IF_ERROR(CheckLimits(requested, limits));
+  RequestParams options;
+  options.budget = requested.budget.value_or(std::chrono::nanoseconds(0));
+  if (filter != nullptr && index.moment() == nullptr) {
+    HMANN_ASSIGN_OR_RETURN(options.matches, FilterFor(index, *filter));
+  }
+  const absl::Status chosen = Choose(index, requested, filter, &options);
+  if (!chosen.ok()) return index.ForClients(OfRequest(chosen, requested));
+  const bool waits = index.index() != nullptr && index.index()->on_block_tier();
+  options.narrow = !waits && IsNarrow(options.search.params);
+  // In memory, a query with a budget does not share its thread with others.
+  options.together = options.budget.count() > 0 && !waits ? 1 : options.search.in_flight;
+  return options;
 }
 
 std::uint64_t ReplyBytes(std::uint64_t queries, std::uint32_t k) {

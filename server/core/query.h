@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "hmann/collection.h"
 #include "hmann/hmann.h"
 #include "server/core/options.h"
 #include "server/core/registry.h"
@@ -46,18 +48,17 @@ struct RequestParams {
   bool narrow = false;                               ///< a query ends within a few hundred us
   std::size_t together = 1;                          ///< queries that a thread keeps in flight
   std::shared_ptr<const Matches> matches = nullptr;  ///< of the filter, if there is one
+  /// How to search a collection, instead of `search`.
+  std::shared_ptr<const PreparedSearch> prepared = nullptr;
+  std::optional<std::uint64_t> matching = {};  ///< vectors that the filter selects
 };
 
-/// Errors: INVALID_ARGUMENT naming the field ("options.k"), also for a target that cannot
-/// be met; FAILED_PRECONDITION for a target when the index is not tuned or its tuned
-/// table is stale.
+/// `filter`: nullptr: none. Errors: INVALID_ARGUMENT naming the field ("options.k",
+/// "options.filter"), also for a target that cannot be met; FAILED_PRECONDITION for a
+/// target when the index is not tuned or its tuned table is stale, and (NO_ATTRIBUTES)
+/// for a filter when it has no attributes; DATA_LOSS.
 absl::StatusOr<RequestParams> ResolveFor(const Snapshot& index, const SearchParams& requested,
-                                         const RequestLimits& limits);
-/// The vectors that a filter selects. Errors: INVALID_ARGUMENT for options.filter;
-/// FAILED_PRECONDITION (NO_ATTRIBUTES) for an index without attributes; DATA_LOSS.
-absl::StatusOr<std::shared_ptr<const Matches>> FilterFor(const Snapshot& index,
-                                                         const std::string& text,
-                                                         const FilterArguments& arguments);
+                                         const Filter* filter, const RequestLimits& limits);
 /// Turns an option's error, "k: expected ...", into INVALID_ARGUMENT for that field.
 absl::Status BadOption(const absl::Status& why);
 

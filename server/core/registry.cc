@@ -20,15 +20,18 @@ std::string KindOf(const IndexInfo& info) {
                       std::string(Name(info.metric)));
 }
 
-/// Errors: FAILED_PRECONDITION for a file that cannot take the place of an open index
+absl::Status CheckKind(const std::string& path, const IndexInfo& info, const IndexInfo& before) {
+  if (KindOf(info) == KindOf(before)) return absl::OkStatus();
+  return FailedPrecondition(path, ": expected ", KindOf(before), ", as its name serves, found ",
+                            KindOf(info), ": load it under another name");
+}
+
+/// Errors: FAILED_PRECONDITION for a file that cannot take the place of what is served,
 /// `before`. (Tiers check the memory, before they take any.)
 absl::Status CheckBeside(const std::string& path, const OpenOptions& options,
                          const IndexInfo& before) {
   HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(path));
-  if (KindOf(info) != KindOf(before)) {
-    return FailedPrecondition(path, ": expected ", KindOf(before), ", as its name serves, found ",
-                              KindOf(info), ": load it under another name");
-  }
+  HMANN_RETURN_IF_ERROR(CheckKind(path, info, before));
   struct stat status {};
   if (options.slow.starts_with("dax:") && stat(options.slow.c_str() + 4, &status) == 0 &&
       S_ISCHR(status.st_mode) && info.content_hash != before.content_hash) {
@@ -43,6 +46,7 @@ absl::Status CheckBeside(const std::string& path, const OpenOptions& options,
 FileStamp StampOf(const std::string& path) {
   struct stat now {};
   if (stat(path.c_str(), &now) != 0) return {};
+  if (S_ISDIR(now.st_mode)) return {static_cast<std::int64_t>(now.st_ino)};
   return {static_cast<std::int64_t>(now.st_ino), now.st_size, now.st_mtim.tv_sec,
           now.st_mtim.tv_nsec};
 }
@@ -64,36 +68,90 @@ Generation::Generation(std::string path, std::unique_ptr<FileGuard> guard)
 absl::StatusOr<std::shared_ptr<Generation>> Generation::Open(const std::string& path,
                                                              const OpenOptions& options, bool warm,
                                                              Progress* progress,
-                                                             const Index* before) {
+                                                             const IndexInfo* before, bool follow) {
   const auto began = std::chrono::steady_clock::now();
-  HMANN_ASSIGN_OR_RETURN(std::unique_ptr<FileGuard> guard, FileGuard::Take(path));
-  if (before != nullptr) HMANN_RETURN_IF_ERROR(CheckBeside(path, options, before->info()));
+  const bool is_collection = Collection::Is(path);
+  std::unique_ptr<FileGuard> guard;
+  if (!is_collection) {
+    HMANN_ASSIGN_OR_RETURN(guard, FileGuard::Take(path));
+    if (before != nullptr) HMANN_RETURN_IF_ERROR(CheckBeside(path, options, *before));
+  }
   std::shared_ptr<Generation> generation(new Generation(path, std::move(guard)));
-  HMANN_ASSIGN_OR_RETURN(generation->index_, Index::Open(path, options, progress,
-                                                         [&](std::span<const std::byte> bytes) {
-                                                           generation->guard_->Watch(bytes);
-                                                         }));
-  generation->index_->Warm(warm, progress);
-  HMANN_RETURN_IF_ERROR(generation->guard_->CheckOpened());
+  HMANN_RETURN_IF_ERROR(is_collection ? generation->OpenCollection(options, follow, progress)
+                                      : generation->OpenIndex(options, warm, progress));
+  if (before != nullptr) HMANN_RETURN_IF_ERROR(CheckKind(path, generation->info(), *before));
   generation->load_seconds_ = SecondsSince(began);
   return generation;
 }
 
-std::unique_ptr<Searcher> Generation::TakeSearcher() {
+absl::Status Generation::OpenIndex(const OpenOptions& options, bool warm, Progress* progress) {
+  const auto watch = [&](std::span<const std::byte> bytes) { guard_->Watch(bytes); };
+  HMANN_ASSIGN_OR_RETURN(index_, Index::Open(path_, options, progress, watch));
+  index_->Warm(warm, progress);
+  return guard_->CheckOpened();
+}
+
+absl::Status Generation::OpenCollection(const OpenOptions& options, bool follow,
+                                        Progress* progress) {
+  constexpr std::chrono::milliseconds kLook(500);  // a guess
+  const hmann::OpenCollection open{
+      .index = options, .read_only = follow, .follow = follow ? kLook : kLook * 0};
+  HMANN_ASSIGN_OR_RETURN(collection_, Collection::Open(path_, open, progress));
+  const CollectionInfo info = collection_->info();
+  shape_.dim = info.dim;
+  shape_.dtype = info.dtype;
+  shape_.metric = info.metric;
+  return absl::OkStatus();
+}
+
+std::vector<Placement> Generation::Placements(bool where) const {
+  if (collection_ == nullptr) return index_->Placements(where);
+  std::vector<Placement> all;
+  if (const auto sealed = SealedOf(*collection_->Now())) all = sealed->Placements(where);
+  all.push_back({"delta", "dram", "", collection_->info().delta_bytes});
+  return all;
+}
+
+absl::Status Generation::Check(const Probe& probe) const {
+  if (probe.queries.empty()) return absl::OkStatus();
+  const std::unique_ptr<AnySearcher> searcher = NewSearcher();
+  if (collection_ == nullptr) {
+    HMANN_ASSIGN_OR_RETURN(const ResolvedSearch search, index_->Resolve({.k = probe.k}));
+    return probe.Check(path_, info(), [&](const void* query, Answer* answer) {
+      return searcher->index->Search(query, search.params, answer);
+    });
+  }
+  HMANN_ASSIGN_OR_RETURN(const auto prepared, hmann::Prepare(collection_->Now(), {.k = probe.k}));
+  return probe.Check(path_, info(), [&](const void* query, Answer* answer) {
+    return searcher->collection->Search(query, *prepared, answer);
+  });
+}
+
+std::unique_ptr<AnySearcher> Generation::NewSearcher() const {
+  auto searcher = std::make_unique<AnySearcher>();
+  if (collection_ == nullptr) {
+    searcher->index = std::make_unique<Searcher>(index_);
+  } else {
+    searcher->collection = std::make_unique<CollectionSearcher>();
+  }
+  return searcher;
+}
+
+std::unique_ptr<AnySearcher> Generation::TakeSearcher() {
   {
     const std::lock_guard lock(mutex_);
     if (withdrawn_.load(std::memory_order_relaxed)) return nullptr;
     ++lent_;
     if (!idle_.empty()) {
-      std::unique_ptr<Searcher> searcher = std::move(idle_.back());
+      std::unique_ptr<AnySearcher> searcher = std::move(idle_.back());
       idle_.pop_back();
       return searcher;
     }
   }
-  return std::make_unique<Searcher>(index_);
+  return NewSearcher();
 }
 
-void Generation::GiveBack(std::unique_ptr<Searcher> searcher) {
+void Generation::GiveBack(std::unique_ptr<AnySearcher> searcher) {
   const std::lock_guard lock(mutex_);
   if (!retired_.load(std::memory_order_relaxed)) idle_.push_back(std::move(searcher));
   if (--lent_ == 0) returned_.notify_all();
@@ -101,7 +159,7 @@ void Generation::GiveBack(std::unique_ptr<Searcher> searcher) {
 
 bool Generation::Intact() const {
   // The lease of a retired generation is not watched for waiting writers any more.
-  return (guard_->has_lease() && !retired_.load()) || !guard_->Changed();
+  return (guard_ != nullptr && guard_->has_lease() && !retired_.load()) || !Changed();
 }
 
 void Generation::Prepare(Generation& before) {
@@ -110,22 +168,21 @@ void Generation::Prepare(Generation& before) {
     const std::lock_guard lock(before.mutex_);
     count = before.idle_.size() + static_cast<std::size_t>(before.lent_);
   }
-  const IndexInfo& info = index_->info();
   // Every metric takes ones.
-  const std::vector<float> floats(info.dim, 1);
-  const std::vector<std::uint8_t> bytes(info.dim, 1);
-  const void* const query = IsFloat(info.dtype) ? static_cast<const void*>(floats.data())
-                                                : static_cast<const void*>(bytes.data());
-  while (idle_.size() < count) {
-    auto searcher = std::make_unique<Searcher>(index_);
+  const std::vector<float> floats(info().dim, 1);
+  const std::vector<std::uint8_t> bytes(info().dim, 1);
+  const void* const query = IsFloat(info().dtype) ? static_cast<const void*>(floats.data())
+                                                  : static_cast<const void*>(bytes.data());
+  while (collection_ == nullptr && idle_.size() < count) {
+    std::unique_ptr<AnySearcher> searcher = NewSearcher();
     Answer answer;
-    searcher->Search(query, SearchParams{}, &answer).IgnoreError();
+    searcher->index->Search(query, SearchParams{}, &answer).IgnoreError();
     idle_.push_back(std::move(searcher));
   }
 }
 
 void Generation::Retire() {
-  std::vector<std::unique_ptr<Searcher>> dropped;
+  std::vector<std::unique_ptr<AnySearcher>> dropped;
   const std::lock_guard lock(mutex_);
   retired_.store(true);
   dropped.swap(idle_);
@@ -138,11 +195,30 @@ void Generation::Withdraw() {
   constexpr std::chrono::seconds kMost(40);
   returned_.wait_for(lock, kMost, [this] { return lent_ == 0; });
   idle_.clear();
-  guard_->Release();
+  if (guard_ != nullptr) guard_->Release();
 }
 
 Snapshot::Snapshot(ServedIndex* served)
-    : served_(served->shared_from_this()), generation_(served->current_.load()) {}
+    : served_(served->shared_from_this()), generation_(served->current_.load()) {
+  if (generation_ == nullptr) return;
+  if (generation_->collection() == nullptr) {
+    index_ = generation_->index_;
+  } else {
+    moment_ = generation_->collection()->Now();
+    index_ = SealedOf(*moment_);
+  }
+}
+
+IndexInfo Snapshot::Describe() const {
+  IndexInfo info = index_ == nullptr ? generation_->info() : index_->info();
+  info.n = rows();
+  return info;
+}
+
+bool Snapshot::current() const {
+  return generation_->current() &&
+         (moment_ == nullptr || SealedOf(*generation_->collection()->Now()) == index_);
+}
 
 absl::Status Snapshot::ForClients(const absl::Status& status) const {
   return WithoutFolder(status, generation_->path());
@@ -169,10 +245,14 @@ absl::StatusOr<Replaced> ServedIndex::Load(const std::string& path, const OpenOp
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<Loading> loading, BeginLoad(path));
   const Snapshot before(this);
   const bool beside = before.generation_ != nullptr;
-  absl::StatusOr<std::shared_ptr<Generation>> opened = Generation::Open(
-      path, options, warm, &loading->progress, beside ? &before.generation().index() : nullptr);
+  const bool is_same = before.moment_ != nullptr && before.generation().path() == path &&
+                       !before.generation().collection()->info().behind_seconds.has_value();
+  absl::StatusOr<std::shared_ptr<Generation>> opened =
+      is_same ? FailedPrecondition(path, ": is served, and its merges need no swap")
+              : Generation::Open(path, options, warm, &loading->progress,
+                                 beside ? &before.generation().info() : nullptr, spec().follow);
   if (opened.ok()) {
-    if (absl::Status good = probe.Check(path, (*opened)->index()); !good.ok()) opened = good;
+    if (absl::Status good = (*opened)->Check(probe); !good.ok()) opened = good;
   }
   if (opened.ok() && beside) (*opened)->Prepare(before.generation());
   const std::lock_guard lock(mutex_);
@@ -219,7 +299,7 @@ void ServedIndex::Fail(absl::Status why) {
 bool ServedIndex::WithdrawIfChanged() {
   if (state() != IndexState::kServing) return false;
   const Snapshot now(this);
-  if (now.generation_ == nullptr || !now.generation().guard_->Changed()) return false;
+  if (now.generation_ == nullptr || !now.generation().Changed()) return false;
   return Withdraw(
       now,
       FailedPrecondition(now.generation().path(),
@@ -240,18 +320,19 @@ bool ServedIndex::Withdraw(const Snapshot& what, absl::Status why) {
 absl::StatusOr<bool> ServedIndex::ReloadTuned(bool requested) {
   const Snapshot now(this);
   if (state() != IndexState::kServing || now.generation_ == nullptr) return false;
+  if (now.moment() != nullptr) return false;  // its merges measure
   Generation& served = now.generation();
   const FileStamp stamp = StampOf(TunedPath(served.path()));
   const bool changed = std::exchange(served.tuned_, stamp) != stamp;
   if (!changed && !requested) return false;
-  HMANN_RETURN_IF_ERROR(now->ReadTuned());
+  HMANN_RETURN_IF_ERROR(now.index()->ReadTuned());
   return changed;
 }
 
 ServedFacts ServedIndex::facts() const {
   ServedFacts facts;
   if (const std::shared_ptr<Generation> now = current_.load(); now != nullptr)
-    facts.placements = now->index().Placements(false);
+    facts.placements = now->Placements(false);
   const std::lock_guard lock(mutex_);
   facts.path = path_;
   facts.failure = failure_;

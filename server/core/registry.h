@@ -14,6 +14,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "hmann/collection.h"
 #include "hmann/hmann.h"
 #include "server/core/file_guard.h"
 #include "server/core/index_metrics.h"
@@ -34,45 +35,64 @@ struct ScrubProgress {
   std::chrono::steady_clock::time_point due;  ///< of the next one; used by the scrubber
 };
 
-/// What tells whether the file at a path changed: inode, size, and time. All 0: no file.
+/// What tells whether the file at a path changed: inode, size, and time; of a folder its
+/// inode. All 0: no file.
 using FileStamp = std::array<std::int64_t, 4>;
 FileStamp StampOf(const std::string& path);
 
-/// One served file: the open index, its guard, and its searchers. It lives as long as its
-/// name stands for it, and then until the last request that uses it has ended.
+/// What a thread searches with: of an index or of a collection, as its generation is.
+struct AnySearcher {
+  std::unique_ptr<Searcher> index;
+  std::unique_ptr<CollectionSearcher> collection;
+};
+
+/// One served file (the open index and its guard) or collection, and its searchers. It
+/// lives as long as its name stands for it, and then until the last request that uses it
+/// has ended.
 ///
 /// Thread safety: all methods may be called from any thread.
 class Generation {
  public:
-  /// Opens the index and warms it. `progress`, if given, shows the loading. `before`, if
-  /// given, stays open meanwhile. Errors: those of FileGuard and Index::Open
-  /// (RESOURCE_EXHAUSTED if it does not fit in memory, too); with `before`,
-  /// FAILED_PRECONDITION for another dimension, type or metric.
-  static absl::StatusOr<std::shared_ptr<Generation>> Open(const std::string& path,
-                                                          const OpenOptions& options,
-                                                          bool warm = false,
-                                                          Progress* progress = nullptr,
-                                                          const Index* before = nullptr);
+  /// Opens the index and warms it, or opens the collection: for reading and writing, or
+  /// to follow what another process writes. `progress`, if given, shows the loading.
+  /// `before`, if given, stays open meanwhile. Errors: those of FileGuard, Index::Open
+  /// (RESOURCE_EXHAUSTED if it does not fit in memory, too) and Collection::Open; with
+  /// `before`, FAILED_PRECONDITION for another dimension, type or metric.
+  static absl::StatusOr<std::shared_ptr<Generation>> Open(
+      const std::string& path, const OpenOptions& options, bool warm = false,
+      Progress* progress = nullptr, const IndexInfo* before = nullptr, bool follow = false);
 
   /// A number that is never reused. It grows from one generation of a name to the next.
   std::uint64_t number() const { return number_; }
   const std::string& path() const { return path_; }
   double load_seconds() const { return load_seconds_; }
-  const Index& index() const { return *index_; }
+  /// nullptr: it is an index.
+  const std::shared_ptr<Collection>& collection() const { return collection_; }
+  /// What all moments of a collection have: dimension, type, metric.
+  const IndexInfo& info() const { return collection_ == nullptr ? index_->info() : shape_; }
+  /// Where the data is now. `where`: as Index::Placements.
+  std::vector<Placement> Placements(bool where) const;
+  /// Errors: those of Probe::Check and of Resolve.
+  absl::Status Check(const Probe& probe) const;
   /// True while its name stands for it.
   bool current() const { return !retired_.load() && !withdrawn_.load(); }
 
   /// Lends a searcher for one query at a time; null when no search may start any more.
   /// Returned searchers are kept for reuse of their scratch memory: as many as were ever
   /// in use at once.
-  std::unique_ptr<Searcher> TakeSearcher();
-  void GiveBack(std::unique_ptr<Searcher> searcher);
+  std::unique_ptr<AnySearcher> TakeSearcher();
+  void GiveBack(std::unique_ptr<AnySearcher> searcher);
   /// True if everything searches have read so far was the file as opened.
   bool Intact() const;
 
  private:
   friend class ServedIndex;
+  friend class Snapshot;
   Generation(std::string path, std::unique_ptr<FileGuard> guard);
+  absl::Status OpenIndex(const OpenOptions& options, bool warm, Progress* progress);
+  absl::Status OpenCollection(const OpenOptions& options, bool follow, Progress* progress);
+  std::unique_ptr<AnySearcher> NewSearcher() const;
+  bool Changed() const { return guard_ != nullptr && guard_->Changed(); }
 
   /// Makes as many searchers as `before` has and lets each search once, so that the first
   /// requests do not wait for memory.
@@ -84,29 +104,40 @@ class Generation {
 
   const std::uint64_t number_;
   const std::string path_;
-  double load_seconds_ = 0;  // this and the next are set by Open only
-  std::shared_ptr<const Index> index_;
-  FileStamp tuned_{};  // of the tuned table; used by Open, then by ReloadTuned
-  const std::unique_ptr<FileGuard> guard_;
+  double load_seconds_ = 0;             // this and the next are set by Open only
+  std::shared_ptr<const Index> index_;  // or the next two
+  std::shared_ptr<Collection> collection_;
+  IndexInfo shape_;
+  FileStamp tuned_{};                       // of the tuned table; used by Open, then by ReloadTuned
+  const std::unique_ptr<FileGuard> guard_;  // null: of a collection, whose files are its own
   std::atomic<bool> retired_{false}, withdrawn_{false};  // written under mutex_
   std::mutex mutex_;                                     // guards all below
   std::condition_variable returned_;
   int lent_ = 0;  // searchers
-  std::vector<std::unique_ptr<Searcher>> idle_;
+  std::vector<std::unique_ptr<AnySearcher>> idle_;
 };
 
 class ServedIndex;
 
 /// An index as one request sees it from beginning to end. It stays with one generation,
-/// even if the name stands for another, or for none, meanwhile.
+/// even if the name stands for another, or for none, meanwhile. A collection has one
+/// moment then.
 class Snapshot {
  public:
   Snapshot() = default;
-  /// Takes the generation that is served now.
+  /// Takes the generation that is served now, and the last moment of a collection.
   Snapshot(ServedIndex* served);  // NOLINT(google-explicit-constructor)
 
-  const Index& operator*() const { return generation_->index(); }
-  const Index* operator->() const { return &generation_->index(); }
+  /// The index; of a collection the sealed one, or nullptr if it has none yet.
+  const Index* index() const { return index_.get(); }
+  /// nullptr: it is an index.
+  const std::shared_ptr<const Moment>& moment() const { return moment_; }
+  const IndexInfo& info() const { return generation_->info(); }
+  std::uint64_t rows() const { return moment_ == nullptr ? info().n : LiveRows(*moment_); }
+  /// Describes what is served; a collection with what its sealed index tells.
+  IndexInfo Describe() const;
+  /// False once other data is served under its name.
+  bool current() const;
   ServedIndex& served() const { return *served_; }
   Generation& generation() const { return *generation_; }
   /// `status` in the form that clients may read, without the folder of the file.
@@ -116,6 +147,8 @@ class Snapshot {
   friend class ServedIndex;
   std::shared_ptr<ServedIndex> served_;
   std::shared_ptr<Generation> generation_;  // null: none was loaded
+  std::shared_ptr<const Moment> moment_;
+  std::shared_ptr<const Index> index_;
 };
 
 /// A load that runs.

@@ -52,13 +52,15 @@ void Scrubber::Run() {
 
 /// Scrubs one index and returns the time of its next pass.
 Scrubber::Clock::time_point Scrubber::Pass(const Snapshot& index) {
-  if (index->bytes_in_place() == 0) return Clock::now() + kBetweenPasses;
+  if (index.index() == nullptr || index.index()->bytes_in_place() == 0)
+    return Clock::now() + kBetweenPasses;
   ServedIndex& served = index.served();
-  const absl::Status status = index->Scrub([&](std::uint64_t bytes) { return Pace(index, bytes); });
+  const absl::Status status =
+      index.index()->Scrub([&](std::uint64_t bytes) { return Pace(index, bytes); });
   if (status.ok()) {
     ++served.scrub().passes;
     spdlog::info("index {}: {} that are read in place have their checksums", served.name(),
-                 FormatSize(index->bytes_in_place()));
+                 FormatSize(index.index()->bytes_in_place()));
     return Clock::now() + kBetweenPasses;
   }
   if (absl::IsCancelled(status)) return Clock::now();
@@ -75,12 +77,12 @@ bool Scrubber::Pace(const Snapshot& index, std::uint64_t bytes) {
   // A generation that is replaced is let go soon.
   for (auto now = Clock::now(); now < next_read_; now = Clock::now()) {
     if (!WaitUntil(std::min<Clock::time_point>(next_read_, now + kForTheNext))) return false;
-    if (!index.generation().current()) return false;
+    if (!index.current()) return false;
   }
   const std::chrono::duration<double> takes(static_cast<double>(bytes) / bytes_per_second_);
   next_read_ = std::max(next_read_, Clock::now()) + std::chrono::ceil<Clock::duration>(takes);
   index.served().scrub().bytes += bytes;
-  return index.generation().current();
+  return index.current();
 }
 
 /// Returns false if the scrubber was stopped.

@@ -319,7 +319,7 @@ bool SearchPool::Run(const Work& work) {
                              "the deadline passed while the query waited for a thread"));
   } else if (job.failed_at_.load(std::memory_order_relaxed) <= work.begin) {
     // This part will be late, or an earlier part of the job failed: it does not start.
-  } else if (std::unique_ptr<Searcher> searcher = index.TakeSearcher(); searcher == nullptr) {
+  } else if (std::unique_ptr<AnySearcher> searcher = index.TakeSearcher(); searcher == nullptr) {
     const absl::Status now = job.index_.served().Get().status();
     job.Fail(work.begin, now.ok() ? FileChanged(job.index_.served().name()) : now);
   } else {

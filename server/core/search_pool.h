@@ -56,7 +56,7 @@ class QueuedRequest {
   virtual std::size_t Together() const { return 1; }
   /// Answers queries [begin, end), which one thread took together. Several threads call
   /// this at once for different queries.
-  virtual absl::Status Answer(std::size_t begin, std::size_t end, Searcher& searcher,
+  virtual absl::Status Answer(std::size_t begin, std::size_t end, AnySearcher& searcher,
                               const SearchLimits& limits) = 0;
   /// Called when all queries are answered (OK) or one failed, with the error of the first
   /// part that has one. No thread touches the job any more, so it may be deleted.

@@ -36,7 +36,7 @@ class NotedRequest : public QueuedRequest {
 
  protected:
   /// The pool passes one query at a time.
-  absl::Status Answer(std::size_t i, std::size_t end, Searcher&, const SearchLimits&) override {
+  absl::Status Answer(std::size_t i, std::size_t end, AnySearcher&, const SearchLimits&) override {
     EXPECT_EQ(end, i + 1);
     ++answered[i];
     if (order != nullptr) order->push_back(this);

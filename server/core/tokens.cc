@@ -27,10 +27,12 @@ constexpr std::uint64_t kMostFile = 1_MiB;
 
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
-const char* NameOf(Role role) { return role == Role::kAdmin ? "admin" : "read"; }
+const char* NameOf(Role role) {
+  return role == Role::kAdmin ? "admin" : role == Role::kWrite ? "write" : "read";
+}
 
 Role RoleNamed(absl::string_view name) {
-  for (const Role role : {Role::kRead, Role::kAdmin}) {
+  for (const Role role : {Role::kRead, Role::kWrite, Role::kAdmin}) {
     if (name == NameOf(role)) return role;
   }
   return Role::kNone;
@@ -100,8 +102,8 @@ const char* ReadLine(absl::string_view line, std::string* digest, Grant* grant) 
   grant->role = words.size() < 2 ? Role::kNone : RoleNamed(words[1]);
   if (words[0].size() != std::size_t{2} * SHA256_DIGEST_LENGTH || grant->role == Role::kNone ||
       !std::all_of(words[0].begin(), words[0].end(), absl::ascii_isxdigit)) {
-    return "the SHA-256 of a token (64 hexadecimal digits: printf %s TOKEN | sha256sum) and read "
-           "or admin";
+    return "the SHA-256 of a token (64 hexadecimal digits: printf %s TOKEN | sha256sum) and read, "
+           "write or admin";
   }
   *digest = absl::HexStringToBytes(words[0]);
   const char* expected = nullptr;

@@ -19,7 +19,7 @@
 namespace hmann::server {
 
 /// What a caller may do. Each role includes what those before it may.
-enum class Role : std::uint8_t { kNone, kRead, kAdmin };
+enum class Role : std::uint8_t { kNone, kRead, kWrite, kAdmin };
 
 /// What one line of a token file allows.
 struct Grant {

@@ -141,7 +141,7 @@ TEST(TokensTest, ALineHoldsUntilItsEnd) {
 TEST(TokensTest, AWrongLineIsNamedAndNotShown) {
   const std::string right = absl::StrCat(kReader, " read ");
   for (const std::string& wrong : {std::string("hunter2 read"),
-                                   absl::StrCat(kReader, " write"),
+                                   absl::StrCat(kReader, " writer"),
                                    std::string(kReader),
                                    absl::StrCat(right, "more"),
                                    absl::StrCat(std::string(64, 'g'), " read"),

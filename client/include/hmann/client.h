@@ -62,14 +62,17 @@ struct Prediction {
 struct Answer {
   std::vector<std::uint64_t> ids;
   std::vector<float> distances;
-  ResolvedParams params;             ///< the parameters that ran
-  std::optional<Counters> counters;  ///< if CallOptions::counters
+  /// If labels are strings: names[j] of ids[j], empty for a number. Otherwise none.
+  std::vector<std::string> names = {};
+  ResolvedParams params = {};             ///< the parameters that ran
+  std::optional<Counters> counters = {};  ///< if CallOptions::counters
   std::optional<Prediction> predicted = {};
   /// The budget ended the query: best result so far, possibly fewer than k.
   bool cut_short = false;
   std::optional<std::uint64_t> matches = {};  ///< of a filter: how many vectors it selects
   /// The file that answered: a number that grows from one file of the index to the next.
   std::uint64_t generation = 0;
+  std::uint64_t sequence = 0;  ///< of a collection: the write after which it answered
 };
 
 /// The outcome of query `id` of a stream: the same answer or error that a call of its own
@@ -84,18 +87,38 @@ struct BatchAnswer {
   std::vector<std::uint64_t> ids;
   std::vector<float> distances;
   std::vector<std::uint32_t> counts;
-  ResolvedParams params;             ///< the parameters that ran
-  std::optional<Counters> counters;  ///< the sum over the batch
+  std::vector<std::string> names = {};  ///< as in Answer
+  ResolvedParams params;                ///< the parameters that ran
+  std::optional<Counters> counters;     ///< the sum over the batch
   std::optional<Prediction> predicted = {};
   std::uint32_t cut_short = 0;                ///< number of queries that the budget ended
   std::optional<std::uint64_t> matches = {};  ///< of a filter: how many vectors it selects
   std::uint64_t generation = 0;               ///< the file that answered all of them
+  std::uint64_t sequence = 0;                 ///< as in Answer
 };
 
 /// Limits of one request.
 struct Limits {
   std::uint32_t max_batch = 0, max_k = 0, max_ef = 0, max_query_threads = 0;
   std::uint64_t max_request_bytes = 0, max_reply_bytes = 0;
+};
+
+/// What a collection has besides its index.
+struct CollectionFacts {
+  std::uint64_t sequence = 0, covered = 0;        ///< of the last write, and that the index has
+  std::uint64_t delta_rows = 0, delta_bytes = 0;  ///< vectors that are not merged
+  std::uint64_t dead_rows = 0;                    ///< vectors of the index that are gone
+  std::uint64_t journal_bytes = 0;
+  double unmerged_seconds = 0;  ///< since the oldest of delta_rows came, at most
+  std::uint64_t merges = 0;
+  double merge_seconds = 0;  ///< that the last one took
+  /// The merge that runs: since it began, and what is done of a phase. Empty: none.
+  double merging_seconds = 0;
+  std::string merge_phase;
+  std::uint64_t merge_done = 0, merge_total = 0;
+  std::string last_error;  ///< of a merge; empty: none
+  /// If the server follows what another process writes: since it last had all of it.
+  std::optional<double> behind_seconds;
 };
 
 struct IndexDescription : IndexInfo {
@@ -105,6 +128,7 @@ struct IndexDescription : IndexInfo {
   std::uint32_t threads = 0;          ///< searches that the server runs concurrently
   Limits limits;
   std::uint64_t generation = 0;
+  std::optional<CollectionFacts> collection;  ///< absent: an index, which does not change
 };
 
 struct IndexSummary {
@@ -155,6 +179,21 @@ struct IndexStatus : IndexSummary {
   std::uint64_t swaps = 0, refused_loads = 0;
   std::string refusal;  ///< why the last load was refused; empty: it was not
   std::optional<LoadProgress> loading;
+  std::optional<CollectionFacts> collection;  ///< absent: an index, which does not change
+};
+
+/// What names the rows of a write: numbers, and for those after them strings of 1 to
+/// 1,024 bytes. A view of memory that the caller owns.
+struct Rows {
+  std::span<const std::uint64_t> labels = {};
+  std::span<const std::string> names = {};
+};
+
+/// What a write did.
+struct Written {
+  std::uint64_t sequence = 0;  ///< the first moment that has it
+  std::uint64_t rows = 0;      ///< put, updated, or deleted and there before
+  std::uint64_t generation = 0;
 };
 
 /// Cancels a call from another thread: the call ends CANCELLED, and the server stops the
@@ -183,12 +222,16 @@ struct CallOptions {
   std::string filter = {};
   /// The values that it names as $name.
   FilterArguments filter_arguments = {};
+  /// For writes: a name that no other write has, at most 64 bytes, which makes it safe to
+  /// send again after an error. Empty: one that is drawn for the call.
+  std::string operation = {};
 };
 
 struct ConnectOptions {
   bool own_connection = false;  ///< otherwise clients of one address share a connection
-  /// Retry briefly when the server is UNAVAILABLE; searches change nothing. (gRPC resends
-  /// calls that no server has seen in any case.)
+  /// Retry briefly when the server is UNAVAILABLE: searches change nothing, and a write
+  /// that is sent again happens once. (gRPC resends calls that no server has seen in any
+  /// case.)
   bool retry = true;
   bool tls = false;                                  ///< encrypt; trust the CAs of this system
   std::string ca_file = {};                          ///< encrypt; trust these CAs (PEM)
@@ -270,6 +313,34 @@ class Client {
   absl::StatusOr<IndexDescription> Describe(const std::string& index, const CallOptions& call = {},
                                             bool where = false);
   absl::StatusOr<std::vector<IndexSummary>> List(const CallOptions& call = {});
+
+  // Changes of collections, with a token of role write for the collection if the server
+  // uses tokens. A call that returns is on disk, and searches that begin later see it; on
+  // errors, nothing has changed, except perhaps after UNAVAILABLE, DEADLINE_EXCEEDED and
+  // CANCELLED. Errors, too: INVALID_ARGUMENT naming the row; FAILED_PRECONDITION
+  // (NOT_A_COLLECTION); RESOURCE_EXHAUSTED (COLLECTION_FULL; QUEUE_FULL); ALREADY_EXISTS
+  // and ABORTED for the operation of another write.
+
+  /// Inserts vectors, one for each row, or replaces those that have the labels.
+  /// `attributes`: JSON objects, one for each row; empty: none.
+  absl::StatusOr<Written> Put(const std::string& index, const Rows& rows, const Vectors& vectors,
+                              std::span<const std::string> attributes = {},
+                              const CallOptions& call = {});
+  /// Deletes rows; those that are not there are ignored.
+  absl::StatusOr<Written> Delete(const std::string& index, const Rows& rows,
+                                 const CallOptions& call = {});
+  /// Deletes the rows for which call.filter holds. `all`: also if it is empty or holds
+  /// for all. Such a call may be sent once only.
+  absl::StatusOr<Written> DeleteMatching(const std::string& index, bool all,
+                                         const CallOptions& call);
+  /// Replaces attributes: JSON objects, one for each row; null removes one. NOT_FOUND
+  /// naming a row that is not there.
+  absl::StatusOr<Written> Update(const std::string& index, const Rows& rows,
+                                 std::span<const std::string> attributes,
+                                 const CallOptions& call = {});
+  /// Merges all that was written into a new index. Takes minutes for millions of vectors:
+  /// give it a deadline. A call that ends early leaves the rest to the next merge.
+  absl::StatusOr<Written> Compact(const std::string& index, const CallOptions& call = {});
 
   // For operators, with a token of role admin for the index; Drain needs one for all.
   // Errors: UNAUTHENTICATED, PERMISSION_DENIED, NOT_FOUND; of loads, also those of

@@ -26,9 +26,12 @@ class Answer(_Pair):
             budget ended), ``predicted`` (the expected result of params that the caller left
             open), with a filter ``matches`` (how many vectors it selects), and by a server
             ``generation``, the number of the file that answered.
+        names: by a server, if labels are strings: an array like ``labels`` with the string
+            or the number that each stands for (such a label is below -1). Otherwise None.
         metric: of the distances, by which ``recall`` knows what is equal but for rounding;
             None if a file has not told it.
     """
 
     details: Optional[Dict[str, Any]] = None
+    names: Optional[NDArray[Any]] = None
     metric: Optional[str] = None

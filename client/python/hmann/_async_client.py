@@ -21,9 +21,10 @@ import grpc
 import grpc.aio
 from numpy.typing import ArrayLike, NDArray
 
-from hmann import _get, _wire, errors
+from hmann import _get, _wire, _write, errors
 from hmann._answer import Answer
 from hmann._client import Attempts, ClientFace, RemoteIndexFace
+from hmann._collection import Attributes
 from hmann.v1 import search_pb2 as pb
 
 _CALLS_AT_ONCE = 4  # requests of one split search
@@ -91,6 +92,56 @@ class AsyncIndex(RemoteIndexFace):
     async def get(self, labels: ArrayLike, *, timeout: Optional[float] = None) -> NDArray[Any]:
         """Like ``RemoteIndex.get``; up to four requests run concurrently."""
         return await self._make(lambda: _get.GetCalls(self._described, labels), timeout)
+
+    async def put(
+        self,
+        labels: ArrayLike,
+        vectors: ArrayLike,
+        attributes: Optional[Attributes] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> int:
+        """Like ``RemoteIndex.put``."""
+        return await self._write_all(
+            _write.WriteCalls(self._described, "Put", labels, vectors, attributes), timeout
+        )
+
+    async def update(
+        self, labels: ArrayLike, attributes: Attributes, *, timeout: Optional[float] = None
+    ) -> int:
+        """Like ``RemoteIndex.update``."""
+        return await self._write_all(
+            _write.WriteCalls(self._described, "Update", labels, None, attributes), timeout
+        )
+
+    async def delete(
+        self,
+        labels: Optional[ArrayLike] = None,
+        *,
+        filter: Optional[str] = None,
+        filter_arguments: Optional[Dict[str, Any]] = None,
+        all: bool = False,
+        timeout: Optional[float] = None,
+    ) -> int:
+        """Like ``RemoteIndex.delete``."""
+        if labels is None:
+            request = _write.to_delete(self._described, filter, filter_arguments, all)
+            return (await self._client._call("Delete", request, timeout)).rows
+        if filter is not None or all:
+            raise errors.InvalidArgumentError("delete: expected labels, a filter or all, not both")
+        return await self._write_all(_write.WriteCalls(self._described, "Delete", labels), timeout)
+
+    async def compact(self, *, timeout: float = 3600.0) -> None:
+        """Like ``RemoteIndex.compact``."""
+        await self._client._call("Compact", _write.to_compact(self._described), timeout)
+
+    async def _write_all(self, calls: _write.WriteCalls, timeout: Optional[float]) -> int:
+        seconds = self._client._connection.timeout if timeout is None else timeout
+        end = time.monotonic() + seconds
+        for request in calls.requests():
+            left = end - time.monotonic()
+            calls.take(await self._client._call(calls.method, request, left))
+        return calls.rows
 
     async def _make(self, new_calls: Callable[[], Any], timeout: Optional[float]) -> Any:
         seconds = self._client._connection.timeout if timeout is None else timeout

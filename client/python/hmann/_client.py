@@ -12,11 +12,12 @@ import grpc
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hmann import _get, _status, _wire, errors
+from hmann import _get, _status, _wire, _write, errors
 from hmann._answer import Answer
+from hmann._collection import Attributes
 from hmann._credentials import Credentials, Path
 from hmann.v1 import search_pb2 as pb
-from hmann.v1 import search_pb2_grpc
+from hmann.v1 import search_pb2_grpc, write_pb2_grpc
 
 DEFAULT_TIMEOUT = 10.0
 _MOST_TOKENS = 10.0
@@ -44,21 +45,25 @@ class Connection:
             if channel is None
             else kind.secure_channel(self.address, channel, options=options)
         )
-        self._stub: Optional[Any] = search_pb2_grpc.SearchStub(self._channel)
+        self._stubs: Optional[Tuple[Any, ...]] = (
+            search_pb2_grpc.SearchStub(self._channel),
+            write_pb2_grpc.WriteStub(self._channel),
+        )
 
     def method(self, name: str) -> Any:
         """A method of the server, called with this client's token.
 
         Raises FailedPreconditionError for a closed client and after a fork.
         """
-        stub = self._stub  # another thread may close the client
-        if stub is None:
+        stubs = self._stubs  # another thread may close the client
+        if stubs is None:
             raise errors.FailedPreconditionError("the client is closed")
         if self._pid != os.getpid():
             raise errors.FailedPreconditionError(
                 "the client was made before this process was forked: make one in the child"
             )
-        return functools.partial(getattr(stub, name), metadata=self._credentials.metadata)
+        call = next(getattr(stub, name) for stub in stubs if hasattr(stub, name))
+        return functools.partial(call, metadata=self._credentials.metadata)
 
     def succeeded(self, response: Any) -> Any:
         """Returns the response of a call."""
@@ -79,7 +84,7 @@ class Connection:
 
     def take_channel(self) -> Any:
         """Returns the channel for closing; None if it is closed already."""
-        channel, self._stub, self._channel = self._channel, None, None
+        channel, self._stubs, self._channel = self._channel, None, None
         return channel if self._pid == os.getpid() else None
 
 
@@ -157,7 +162,8 @@ class Client(ClientFace):
     """A connection to a server: ``hmann serve``.
 
     All threads of a process may use it at once. A call is retried within its timeout if
-    there is no server, or if the server states when to retry: searches change nothing.
+    there is no server, or if the server states when to retry: searches change nothing, and
+    a write that is sent again happens once.
 
     Args:
         address: HOST:PORT, or unix:PATH.
@@ -375,6 +381,73 @@ class RemoteIndex(RemoteIndexFace):
                 ``search``.
         """
         return self._make(lambda: _get.GetCalls(self._described, labels), timeout)
+
+    def put(
+        self,
+        labels: ArrayLike,
+        vectors: ArrayLike,
+        attributes: Optional[Attributes] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> int:
+        """Inserts vectors, like ``hmann.Collection.put``, where the name serves a collection.
+
+        Rows beyond the limits of one request are sent in several requests, each of which is
+        one write, one after the other.
+
+        Returns:
+            The number of different vectors put.
+
+        Raises:
+            PermissionDeniedError: the token has no role write for this name.
+            FailedPreconditionError: the name serves an index, which does not change.
+            ResourceExhaustedError: memory for new vectors, or the disk, is used up; the
+                client has tried again until its timeout.
+            As for ``hmann.Collection.put`` and ``search``.
+        """
+        return self._write_all(
+            _write.WriteCalls(self._described, "Put", labels, vectors, attributes), timeout
+        )
+
+    def update(
+        self, labels: ArrayLike, attributes: Attributes, *, timeout: Optional[float] = None
+    ) -> int:
+        """Replaces attributes, like ``hmann.Collection.update``. Raises: as for ``put``."""
+        return self._write_all(
+            _write.WriteCalls(self._described, "Update", labels, None, attributes), timeout
+        )
+
+    def delete(
+        self,
+        labels: Optional[ArrayLike] = None,
+        *,
+        filter: Optional[str] = None,
+        filter_arguments: Optional[Dict[str, Any]] = None,
+        all: bool = False,
+        timeout: Optional[float] = None,
+    ) -> int:
+        """Deletes vectors, like ``hmann.Collection.delete``. Raises: as for ``put``."""
+        if labels is None:
+            request = _write.to_delete(self._described, filter, filter_arguments, all)
+            return self._client._call("Delete", request, timeout).rows
+        if filter is not None or all:
+            raise errors.InvalidArgumentError("delete: expected labels, a filter or all, not both")
+        return self._write_all(_write.WriteCalls(self._described, "Delete", labels), timeout)
+
+    def compact(self, *, timeout: float = 3600.0) -> None:
+        """Merges all that was written into a new index, like ``hmann.Collection.compact``.
+
+        If the timeout passes, the next merge continues. Raises: as for ``put``.
+        """
+        self._client._call("Compact", _write.to_compact(self._described), timeout)
+
+    def _write_all(self, calls: _write.WriteCalls, timeout: Optional[float]) -> int:
+        seconds = self._client._connection.timeout if timeout is None else timeout
+        end = time.monotonic() + seconds
+        for request in calls.requests():
+            left = end - time.monotonic()
+            calls.take(self._client._call(calls.method, request, left))
+        return calls.rows
 
     def search_stream(
         self,

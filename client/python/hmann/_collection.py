@@ -114,8 +114,8 @@ class Collection:
             ResourceExhaustedError: not enough disk.
             FailedPreconditionError: a closed collection, or one opened for reading.
         """
-        texts = None if attributes is None else _texts(attributes, _has_value)
-        return self._core.put(labels, vectors, texts)
+        rows = None if attributes is None else texts(attributes, has_value)
+        return self._core.put(labels, vectors, rows)
 
     def update(self, labels: ArrayLike, attributes: Attributes) -> int:
         """Replaces the attributes that are given, and keeps the others and the vectors.
@@ -131,7 +131,7 @@ class Collection:
             NotFoundError: a label that no vector has.
             As ``put``, which also says when a call is one write.
         """
-        return self._core.update(labels, _texts(attributes, lambda value: True))
+        return self._core.update(labels, texts(attributes, lambda value: True))
 
     def delete(
         self,
@@ -239,10 +239,10 @@ class Collection:
             NotFoundError: a label that no vector has; the message names it.
             As ``Index.get``.
         """
-        vectors, texts = self._core.get(labels, attributes)
+        vectors, found = self._core.get(labels, attributes)
         if not attributes:
             return vectors
-        rows = [json.loads(text) for text in texts]
+        rows = [json.loads(text) for text in found]
         return vectors, rows if vectors.ndim == 2 else rows[0]
 
     def compact(self, progress: Progress = True) -> None:
@@ -347,12 +347,13 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
-def _has_value(value: Any) -> bool:
+def has_value(value: Any) -> bool:
+    """False for None and empty lists, which are no values of a new row."""
     empty = isinstance(value, (list, tuple, set, frozenset, np.ndarray)) and len(value) == 0
     return value is not None and not empty
 
 
-def _texts(attributes: Any, keeps: Callable[[Any], bool]) -> Union[str, List[str]]:
+def texts(attributes: Any, keeps: Callable[[Any], bool]) -> Union[str, List[str]]:
     """Attributes as JSON, those whose value ``keeps`` accepts: a text for each row, or one
     for all.
     """
@@ -361,7 +362,7 @@ def _texts(attributes: Any, keeps: Callable[[Any], bool]) -> Union[str, List[str
     ):
         raise InvalidTypeError(f"attributes: expected dicts, found {attributes!r:.60}")
     single = isinstance(attributes, Mapping)
-    texts = []
+    rows = []
     for number, row in enumerate([attributes] if single else attributes):
         if row is not None and not isinstance(row, Mapping):
             raise InvalidTypeError(
@@ -375,5 +376,5 @@ def _texts(attributes: Any, keeps: Callable[[Any], bool]) -> Union[str, List[str
                 f"attributes: row {number}: expected numbers, bools, strings, times or lists, "
                 f"found {row!r:.60}: {error}"
             ) from None
-        texts.append(text)
-    return texts[0] if single else texts
+        rows.append(text)
+    return rows[0] if single else rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Set, Tuple
+from typing import Any, Iterator, List, Set, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,8 @@ class GetCalls:
         info, limits = described.info, described.limits
         self._index = described.index
         self.generations: Set[int] = set()  # the files that answered
-        self._labels, self._single = _to_labels(labels)
+        convert = to_labels_or_names if described.HasField("collection") else to_labels
+        self._labels, self._single = convert(labels)
         self._vectors = np.empty((len(self._labels), info.dim), _wire.dtype_of(described))
         row_bytes = max(1, self._vectors.itemsize * info.dim)
         self._step = max(1, min(limits.max_batch, limits.max_reply_bytes // row_bytes))
@@ -28,8 +29,10 @@ class GetCalls:
     def requests(self) -> Iterator[Tuple[int, Any]]:
         """Yields (number of the first label, message) for each call."""
         for begin in range(0, len(self._labels), self._step):
-            labels = self._labels[begin : begin + self._step].tolist()
-            yield begin, pb.GetRequest(index=self._index, labels=labels)
+            labels = self._labels[begin : begin + self._step]
+            request = pb.GetRequest(index=self._index)
+            add_labels(request, labels)
+            yield begin, request
 
     def take(self, begin: int, response: Any) -> None:
         """Stores the response to the request that starts at label ``begin``."""
@@ -43,7 +46,28 @@ class GetCalls:
         return self._vectors[0] if self._single else self._vectors
 
 
-def _to_labels(labels: ArrayLike) -> Tuple[NDArray[np.int64], bool]:
+def add_labels(request: Any, labels: Union[NDArray[np.int64], List[str]]) -> None:
+    """Names the rows of a message."""
+    if isinstance(labels, list):
+        request.names.extend(labels)
+    else:
+        request.labels.extend(labels.tolist())
+
+
+def to_labels_or_names(labels: ArrayLike) -> Tuple[Union[NDArray[np.int64], List[str]], bool]:
+    """Labels of shape (n,), or a list of strings, and whether one was given."""
+    given = _arrays.array("labels", labels)
+    if given.dtype.kind == "O" and {type(label) for label in given.ravel().tolist()} == {str}:
+        given = given.astype(str)
+    if given.dtype.kind != "U":
+        return to_labels(labels)
+    if given.ndim > 1:
+        raise errors.InvalidArgumentError(f"labels: expected shape (n,), found {given.shape}")
+    return [str(label) for label in np.atleast_1d(given)], given.ndim == 0
+
+
+def to_labels(labels: ArrayLike) -> Tuple[NDArray[np.int64], bool]:
+    """Labels of shape (n,), and whether one was given."""
     given = _arrays.array("labels", labels)
     if given.dtype.kind not in "iu" and given.size > 0:
         raise errors.InvalidTypeError(f"labels: expected whole numbers, found {str(given.dtype)!r}")

@@ -23,7 +23,7 @@ RETRY_POLICY = (
     '"retryThrottling":{"maxTokens":10,"tokenRatio":0.1}}'
 )
 _ID_BYTES = 12  # per neighbor on the wire
-_SPARE_BYTES = 1 << 16  # of a request, in addition to its vectors
+SPARE_BYTES = 1 << 16  # of a request, in addition to its vectors
 _DTYPES = {
     pb.DTYPE_F32: "float32",
     pb.DTYPE_U8: "uint8",
@@ -126,7 +126,8 @@ def _set(message: Any, field: Any, name: str, value: Any) -> None:
         raise errors.InvalidArgumentError(f"{name}: {error}") from None
 
 
-def _set_arguments(message: Any, name: str, value: Any) -> None:
+def set_arguments(message: Any, name: str, value: Any) -> None:
+    """Sets the values that a filter names."""
     for argument, given in _arrays.filter_arguments(name, value).items():
         values = message.filter_arguments[argument]
         for one in given:
@@ -152,7 +153,7 @@ def to_options(k: Any, details: bool, params: Dict[str, Any]) -> Any:
             known = [n for n in fields if n not in _NOT_SAID and n not in _TIMES.values()]
             raise errors.no_such_option(name, [*known, *_TIMES])
         if name == "filter_arguments":
-            _set_arguments(message, name, value)
+            set_arguments(message, name, value)
         else:
             _set(message, field, name, value)
     return message
@@ -168,12 +169,16 @@ class _Gathered:
         self._with_details = details
         self._details: Dict[str, Any] = {"counters": {}, "cut_short": 0, "predicted": None}
         self.generations: Set[int] = set()  # the files that answered
+        self._named: Dict[int, str] = {}
 
     def take(self, begin: int, counts: Iterable[int], response: Any) -> None:
         """Stores the response from query ``begin`` on, with ``counts`` neighbors each."""
         self.generations.add(response.generation)
         ids = np.fromiter(response.ids, np.uint64, len(response.ids)).view(np.int64)
-        if (ids < 0).any():
+        self._named.update(
+            (label, name) for label, name in zip(ids.tolist(), response.names) if name
+        )
+        if not response.names and (ids < 0).any():
             label = max(response.ids)
             raise errors.OutOfRangeError(f"label {label} found, at most 2^63 - 1 expected")
         distances = np.fromiter(response.distances, np.float32, len(response.distances))
@@ -189,6 +194,8 @@ class _Gathered:
         details = self._details
         details["params"] = _params(response.params)
         details["generation"] = response.generation
+        if response.sequence:
+            details["sequence"] = response.sequence
         details["cut_short"] += int(response.cut_short)
         if response.HasField("matches"):
             details["matches"] = response.matches
@@ -206,6 +213,9 @@ class _Gathered:
             self._distances[0] if single else self._distances,
         )
         answer.metric = self._metric
+        if self._named:
+            named = [self._named.get(label, label) for label in answer.labels.ravel().tolist()]
+            answer.names = np.array([*named, None], object)[:-1].reshape(answer.labels.shape)
         if self._with_details:
             answer.details = self._details
         return answer
@@ -224,10 +234,10 @@ class SearchCalls:
     ) -> None:
         self._index = described.index
         self._options = to_options(k, details, params)
-        self._rows, self.single = _to_rows(queries, described.info)
+        self._rows, self.single = to_rows("queries", queries, described.info)
         self.method = "Search" if self.single else "SearchBatch"
         wanted = self._options.k
-        most = min(wanted, described.info.n)  # the server rejects more
+        most = most_found(described, wanted)
         self._gathered = _Gathered(len(self._rows), most, details, metric_of(described))
         limits = described.limits
         row_bytes = max(1, self._rows.itemsize * self._rows.shape[1])
@@ -235,7 +245,7 @@ class SearchCalls:
             1,
             min(
                 limits.max_batch,
-                max(0, limits.max_request_bytes - _SPARE_BYTES) // row_bytes,
+                max(0, limits.max_request_bytes - SPARE_BYTES) // row_bytes,
                 limits.max_reply_bytes // max(1, _ID_BYTES * wanted),
             ),
         )
@@ -279,12 +289,12 @@ class StreamCalls:
         self._options = to_options(k, details, params)
         self._info = described.info
         self._metric = metric_of(described)
-        self._most = min(self._options.k, described.info.n)
+        self._most = most_found(described, self._options.k)
         self._details = details
 
     def request(self, number: int, query: ArrayLike) -> Any:
         """The message for a query; the first one carries index and options for all."""
-        row, single = _to_rows(query, self._info)
+        row, single = to_rows("queries", query, self._info)
         if not single:
             raise errors.InvalidArgumentError(
                 f"query {number}: expected shape (dim,), found {np.shape(query)}"
@@ -304,16 +314,24 @@ class StreamCalls:
         return gathered.answer(single=True)
 
 
-def _to_rows(queries: ArrayLike, info: Any) -> Tuple[Any, bool]:
+def most_found(described: Any, k: int) -> int:
+    """Neighbors that an answer may have: a collection grows, of an index the server rejects
+    more than there are.
+    """
+    return k if described.HasField("collection") else min(k, described.info.n)
+
+
+def to_rows(name: str, queries: ArrayLike, info: Any) -> Tuple[Any, bool]:
+    """Vectors of shape (n, dim) as the wire has them, and whether one was given."""
     dtype = _DTYPES[info.dtype]
-    rows = _arrays.vectors("queries", queries, "float32" if dtype == "float16" else dtype)
+    rows = _arrays.vectors(name, queries, "float32" if dtype == "float16" else dtype)
     if rows.ndim not in (1, 2):
         raise errors.InvalidArgumentError(
-            f"queries: expected shape (dim,) or (n, dim), found {rows.shape}"
+            f"{name}: expected shape (dim,) or (n, dim), found {rows.shape}"
         )
     if rows.shape[-1] != info.dim:
         raise errors.InvalidArgumentError(
-            f"queries: expected vectors of {info.dim} x {dtype} as in the index, "
+            f"{name}: expected vectors of {info.dim} x {dtype} as in the index, "
             f"found {rows.shape[-1]} x {rows.dtype}"
         )
     return np.atleast_2d(rows), rows.ndim == 1

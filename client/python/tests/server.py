@@ -16,6 +16,7 @@ class Server:
     """Serves an index as "sample" until it is stopped."""
 
     def __init__(self, path, *options, port=0):
+        self.path = path
         self.process = subprocess.Popen(
             [PROGRAM, "serve", "--index", f"sample={path}", "--listen", f"127.0.0.1:{port}",
              "--json", *map(str, options)],

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +44,8 @@ struct OpenCollection {
   OpenOptions index = {};  ///< where the sealed index is placed
   /// Searches and reads what is there now; another process may write meanwhile.
   bool read_only = false;
+  /// With `read_only`: looks so often for what was written, and serves it, too. 0: never.
+  std::chrono::milliseconds follow{0};
   /// Memory of the rows that are not in the sealed index; 0: a quarter of what is usable.
   std::uint64_t delta_bytes = 0;
   /// Merges begin by themselves: at 10 % of rows outside the sealed index or 30 % of dead
@@ -95,7 +98,22 @@ class WriteBatch {
   /// no vector has is an error: NOT_FOUND.
   void Update(const VectorLabel& label, std::string_view attributes);
 
+  /// Names this write, so that it can be sent again without harm: 1 to 64 bytes that no
+  /// other write has. If the collection has a write of this name, Write changes nothing
+  /// and returns what that one did; the changes must be the same (ALREADY_EXISTS). It
+  /// remembers the last 100,000 writes.
+  void SetOperation(std::string_view id) { operation_ = id; }
+
   std::size_t size() const { return changes_.size(); }
+  /// Change `i`; views this batch.
+  struct View {
+    Kind kind;
+    std::uint64_t label;
+    std::optional<std::string_view> name;  ///< if the label is a string
+    std::span<const std::byte> vector;
+    std::string_view attributes;
+  };
+  View At(std::size_t i) const;
 
  private:
   friend class BatchReader;
@@ -112,6 +130,7 @@ class WriteBatch {
   std::vector<Change> changes_;
   std::vector<std::byte> vectors_;
   std::string attributes_;  ///< and names
+  std::string operation_;
 };
 
 /// What a write did.
@@ -134,6 +153,16 @@ struct CollectionInfo {
   std::uint64_t tail_rows = 0;        ///< in no graph yet
   std::uint64_t delta_bytes = 0, journal_bytes = 0;
   std::uint64_t merges = 0;  ///< since it was opened
+  double merge_seconds = 0;  ///< that the last of them took
+  /// The merge that runs: since it began, and what is done of a phase of it. Empty: none
+  /// runs.
+  double merging_seconds = 0;
+  std::string merge_phase{};
+  std::uint64_t merge_done = 0, merge_total = 0;
+  /// Since the oldest row that is in no merge came, at most; 0: there is none.
+  double unmerged_seconds = 0;
+  /// If it follows: since it last had all that was written. Absent: it does not follow.
+  std::optional<double> behind_seconds{};
   std::string last_error{};  ///< of work in the background; empty: none
   std::string sealed_file{};
 };
@@ -168,7 +197,8 @@ class Collection {
 
   /// Errors, after which nothing has changed: INVALID_ARGUMENT naming the row (a wrong
   /// dimension, NaN, a zero vector under cosine, label 2^64 - 1, a wrong attribute, a
-  /// string whose number another string has); RESOURCE_EXHAUSTED (disk; memory of the
+  /// string whose number another string has); ALREADY_EXISTS, and ABORTED while it runs
+  /// (the operation of another write); RESOURCE_EXHAUSTED (disk; memory of the
   /// delta: it says what to wait for); FAILED_PRECONDITION (opened for reading); those of
   /// reads from the sealed index.
   virtual absl::StatusOr<Written> Write(const WriteBatch& batch) = 0;
@@ -208,9 +238,10 @@ class CollectionSearcher {
   CollectionSearcher(CollectionSearcher&&) noexcept;
 
   /// The k nearest vectors of the moment, nearest first, ties by label. `query`: dim
-  /// components of QueryType(dtype). Errors: as Searcher::Search.
+  /// components of QueryType(dtype). `limits.budget`, if given, replaces that of the
+  /// parameters. Errors: as Searcher::Search.
   absl::Status Search(const void* query, const PreparedSearch& prepared, Answer* answer,
-                      Counters* counters = nullptr);
+                      Counters* counters = nullptr, SearchLimits limits = {});
   /// Copies vectors (dim components of the collection's type each) and, unless null,
   /// attributes as JSON objects. Errors: NOT_FOUND naming the first label that no vector
   /// has; as Searcher::Get.
@@ -231,6 +262,8 @@ absl::StatusOr<std::shared_ptr<const PreparedSearch>> Prepare(std::shared_ptr<co
 ResolvedParams ParamsOf(const PreparedSearch& prepared);
 /// The write after which the moment is.
 std::uint64_t SequenceOf(const Moment& moment);
+/// Its sealed index; nullptr: there is none yet.
+std::shared_ptr<const Index> SealedOf(const Moment& moment);
 /// Live vectors, and those of them that a prepared search accepts.
 std::uint64_t LiveRows(const Moment& moment);
 std::uint64_t MatchingRows(const PreparedSearch& prepared);

@@ -1,0 +1,57 @@
+#include "server/core/writers.h"
+
+#include <chrono>
+
+#include "server/core/errors.h"
+
+namespace hmann::server {
+namespace {
+
+/// Writes that may wait for a collection, and threads that write to it: guesses.
+constexpr std::size_t kMostWaiting = 1024;
+constexpr int kMostThreads = 16;
+constexpr std::chrono::milliseconds kComeAgain(50);
+
+}  // namespace
+
+absl::Status Writers::Submit(std::uint64_t generation, std::uint64_t bytes,
+                             std::function<void()> write) {
+  {
+    const std::lock_guard lock(mutex_);
+    Queue& queue = queues_[generation];
+    if (queue.waiting.size() >= kMostWaiting) return QueueFull(kMostWaiting, kComeAgain);
+    if (bytes_ > 0 && bytes_ + bytes > most_bytes_) {
+      if (queue.threads == 0) queues_.erase(generation);
+      return MemoryFull(most_bytes_, kComeAgain);
+    }
+    bytes_ += bytes;
+    queue.waiting.push_back({bytes, std::move(write)});
+    if (queue.threads == kMostThreads) return absl::OkStatus();
+    ++queue.threads;
+  }
+  // Without another thread, the caller's writes.
+  if (!loader_.Run(false, [this, generation] { Drain(generation); }).ok()) Drain(generation);
+  return absl::OkStatus();
+}
+
+void Writers::Drain(std::uint64_t generation) {
+  while (true) {
+    Waiting next{};
+    {
+      const std::lock_guard lock(mutex_);
+      Queue& queue = queues_[generation];
+      if (queue.waiting.empty()) {
+        if (--queue.threads == 0) queues_.erase(generation);
+        return;
+      }
+      next = std::move(queue.waiting.front());
+      queue.waiting.pop_front();
+    }
+    next.write();
+    next.write = nullptr;
+    const std::lock_guard lock(mutex_);
+    bytes_ -= next.bytes;
+  }
+}
+
+}  // namespace hmann::server

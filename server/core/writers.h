@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "server/core/loader.h"
+
+namespace hmann::server {
+
+/// The writes that wait for their collections. A write waits for the disk, and a
+/// collection writes together what its callers bring at once: so some threads write for
+/// each collection that is written to, first come, first served. A disk that hangs holds
+/// up its own collection only.
+///
+/// Thread safety: all methods may be called from any thread.
+class Writers {
+ public:
+  /// `most_bytes`: of requests that wait. `loader` provides the threads; it is stopped
+  /// before this ends.
+  Writers(Loader* loader, std::uint64_t most_bytes) : loader_(*loader), most_bytes_(most_bytes) {}
+
+  /// Runs `write` soon, which changes the collection of this number; `bytes`: of its
+  /// request. Errors, after which it does not run: RESOURCE_EXHAUSTED with QUEUE_FULL or
+  /// MEMORY_FULL.
+  absl::Status Submit(std::uint64_t generation, std::uint64_t bytes, std::function<void()> write);
+
+ private:
+  struct Waiting {
+    std::uint64_t bytes;
+    std::function<void()> write;
+  };
+  struct Queue {
+    std::deque<Waiting> waiting;
+    int threads = 0;
+  };
+
+  void Drain(std::uint64_t generation);
+
+  Loader& loader_;
+  const std::uint64_t most_bytes_;
+  std::mutex mutex_;  // guards all below
+  std::uint64_t bytes_ = 0;
+  absl::flat_hash_map<std::uint64_t, Queue> queues_;  // by generation; those with threads
+};
+
+}  // namespace hmann::server

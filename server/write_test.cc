@@ -1,0 +1,288 @@
+// Changes of a collection through a real server and a real client: what is written is
+// found, what is wrong is refused by name, and what is sent again happens once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "datasets/testing/temp_folder.h"
+#include "hmann/collection.h"
+#include "server/testing/fixture.h"
+
+namespace hmann::server {
+namespace {
+
+using absl::StatusCode;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::uint32_t kWriteDim = 8;
+
+/// A vector that is nearest to others of near labels.
+std::vector<std::uint8_t> Made(std::uint64_t label) {
+  return std::vector<std::uint8_t>(kWriteDim, static_cast<std::uint8_t>(label));
+}
+client::Vectors Raw(const std::vector<std::uint8_t>& bytes) {
+  return client::Vectors::Raw(std::as_bytes(std::span(bytes)));
+}
+
+class WriteTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    CreateCollection create;
+    create.dtype = DType::kU8;
+    create.dim = kWriteDim;
+    create.build.m = 4;
+    ASSERT_TRUE(Collection::Create(live_, create).ok());
+    Serve();
+  }
+  void Serve() {
+    served_.reset();
+    ServerOptions options = LoopbackOptions({{"live", live_}, {"fixed", CosineIndex()}});
+    options.limits.max_batch = 300;
+    options.tokens = tokens_;
+    served_ = std::make_unique<Served>(options);
+  }
+  client::Client& client() { return *served_->client; }
+
+  absl::StatusOr<client::Written> Put(const std::vector<std::uint64_t>& labels,
+                                      const client::CallOptions& call = {}) {
+    std::vector<std::uint8_t> vectors;
+    for (const std::uint64_t label : labels) {
+      const std::vector<std::uint8_t> one = Made(label);
+      vectors.insert(vectors.end(), one.begin(), one.end());
+    }
+    return client().Put("live", {.labels = labels}, Raw(vectors), {}, call);
+  }
+  absl::StatusOr<client::Answer> Nearest(std::uint64_t label, const std::string& filter = {}) {
+    return client().Search("live", Raw(Made(label)), {.k = 3}, {.filter = filter});
+  }
+
+  TempFolder folder_;
+  const std::string live_ = folder_ / "c.live";
+  std::string tokens_;
+  std::unique_ptr<Served> served_;
+};
+
+TEST_F(WriteTest, WhatIsWrittenIsFoundAndWhatIsDeletedIsNot) {
+  EXPECT_THAT(Nearest(5)->ids, ElementsAre());
+  const auto put = Put({5, 6, 9, 40});
+  ASSERT_TRUE(put.ok()) << put.status();
+  EXPECT_EQ(put->rows, 4u);
+  auto found = Nearest(5);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(found->ids, ElementsAre(5, 6, 9));
+  EXPECT_EQ(found->sequence, put->sequence);
+  EXPECT_EQ(client().Describe("live")->n, 4u);
+
+  const std::vector<std::uint64_t> gone = {6, 7};
+  const auto deleted = client().Delete("live", {.labels = gone});
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  EXPECT_EQ(deleted->rows, 1u);
+  EXPECT_EQ(deleted->sequence, put->sequence + 1);
+  EXPECT_THAT(Nearest(5)->ids, ElementsAre(5, 9, 40));
+  EXPECT_EQ(client().Get("live", gone).status().code(), StatusCode::kNotFound);
+
+  const std::vector<std::uint64_t> some = {5, 9};
+  const std::vector<std::string> years = {R"({"year":2001})", R"({"year":2009})"};
+  ASSERT_TRUE(client().Update("live", {.labels = some}, years).ok());
+  found = Nearest(5, "year > 2005");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(found->ids, ElementsAre(9));
+  EXPECT_EQ(found->matches, 1u);
+
+  const auto compacted = client().Compact("live");
+  ASSERT_TRUE(compacted.ok()) << compacted.status();
+  EXPECT_EQ(compacted->rows, 3u);
+  EXPECT_THAT(Nearest(5)->ids, ElementsAre(5, 9, 40));
+  EXPECT_THAT(Nearest(5, "year > 2005")->ids, ElementsAre(9));
+  const auto vectors = client().Get("live", some);
+  ASSERT_TRUE(vectors.ok()) << vectors.status();
+  EXPECT_EQ((*vectors)[0], std::byte{5});
+
+  ASSERT_TRUE(client().DeleteMatching("live", false, {.filter = "year == 2001"}).ok());
+  EXPECT_THAT(Nearest(5)->ids, ElementsAre(9, 40));
+  ASSERT_TRUE(client().DeleteMatching("live", true, {}).ok());
+  EXPECT_THAT(Nearest(5)->ids, ElementsAre());
+}
+
+TEST_F(WriteTest, LabelsMayBeStrings) {
+  std::vector<std::uint8_t> vectors = Made(1);
+  vectors.insert(vectors.end(), kWriteDim, 3);
+  const std::vector<std::string> names = {"cat.jpg", "dog"};
+  ASSERT_TRUE(client().Put("live", {.names = names}, Raw(vectors)).ok());
+  ASSERT_TRUE(Put({9}).ok());
+  const auto found = Nearest(1);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(found->names, ElementsAre("cat.jpg", "dog", ""));
+  EXPECT_EQ(found->ids[2], 9u);
+  const auto batch = client().SearchBatch("live", Raw(vectors), {.k = 1});
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_THAT(batch->names, ElementsAre("cat.jpg", "dog"));
+  ASSERT_TRUE(client().Delete("live", {.names = std::span(names).first(1)}).ok());
+  EXPECT_THAT(Nearest(1)->names, ElementsAre("dog", ""));
+}
+
+TEST_F(WriteTest, ItIsThereAfterTheServerEnds) {
+  ASSERT_TRUE(Put({1, 2, 3}).ok());
+  ASSERT_TRUE(client().Compact("live").ok());
+  ASSERT_TRUE(Put({4}).ok());
+  Serve();
+  EXPECT_THAT(Nearest(4)->ids, ElementsAre(4, 3, 2));
+}
+
+TEST_F(WriteTest, StreamsAndBatchesSeeOneMomentEach) {
+  ASSERT_TRUE(Put({1, 2, 3}).ok());
+  client::SearchStream stream = client().OpenStream("live", {.k = 1});
+  const std::vector<std::uint8_t> query = Made(9);
+  const auto ask = [&] {
+    EXPECT_TRUE(stream.Send(1, Raw(query)).ok());
+    const auto answer = stream.Receive();
+    EXPECT_TRUE(answer.ok() && answer->has_value() && (*answer)->answer.ok());
+    return (*answer)->answer->ids;
+  };
+  EXPECT_THAT(ask(), ElementsAre(3));
+  ASSERT_TRUE(Put({8}).ok());
+  EXPECT_THAT(ask(), ElementsAre(8));
+  std::vector<std::uint8_t> queries = Made(1);
+  queries.insert(queries.end(), query.begin(), query.end());
+  const auto batch = client().SearchBatch("live", Raw(queries), {.k = 2});
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_THAT(batch->ids, ElementsAre(1, 2, 8, 3));
+  EXPECT_EQ(batch->sequence, 2u);
+}
+
+TEST_F(WriteTest, WhatIsSentAgainHappensOnce) {
+  const client::CallOptions once{.operation = "a"};
+  const auto first = Put({5, 6}, once), again = Put({5, 6}, once);
+  ASSERT_TRUE(first.ok() && again.ok()) << again.status();
+  EXPECT_EQ(again->sequence, first->sequence);
+  EXPECT_EQ(again->rows, 2u);
+  const auto other = Put({7}, once);
+  EXPECT_EQ(other.status().code(), StatusCode::kAlreadyExists) << other.status();
+  Serve();
+  EXPECT_EQ(Put({5, 6}, once)->sequence, first->sequence);
+}
+
+TEST_F(WriteTest, WhatIsWrongIsNamed) {
+  const std::vector<std::uint64_t> one = {1}, two = {1, 2};
+  const std::vector<std::string> names = {"x"};
+  const std::vector<std::uint8_t> vector = Made(1), cut(kWriteDim - 1);
+  const auto expect = [](const absl::StatusOr<client::Written>& found, StatusCode code,
+                         const auto& message) {
+    EXPECT_EQ(found.status().code(), code) << found.status();
+    EXPECT_THAT(std::string(found.status().message()), message);
+  };
+  expect(client().Put("fixed", {.labels = one}, Raw(vector)), StatusCode::kFailedPrecondition,
+         AllOf(HasSubstr("NOT_A_COLLECTION"), HasSubstr("hmann create --from")));
+  expect(client().Put("none", {.labels = one}, Raw(vector)), StatusCode::kNotFound,
+         HasSubstr("none"));
+  expect(client().Put("live", {.labels = one}, Raw(cut)), StatusCode::kInvalidArgument,
+         HasSubstr("vectors: expected a multiple of 8"));
+  expect(client().Put("live", {.labels = two}, Raw(vector)), StatusCode::kInvalidArgument,
+         HasSubstr("vectors: expected 2, as there are labels, found 1"));
+  expect(client().Put("live", {.labels = one, .names = names}, Raw(vector)),
+         StatusCode::kInvalidArgument, HasSubstr("vectors: expected 2"));
+  expect(client().Put("live", {}, Raw(vector)), StatusCode::kInvalidArgument,
+         HasSubstr("labels: expected one or more"));
+  expect(Put({std::numeric_limits<std::uint64_t>::max()}), StatusCode::kInvalidArgument,
+         HasSubstr("no label"));
+  expect(Put(std::vector<std::uint64_t>(301, 1)), StatusCode::kInvalidArgument,
+         HasSubstr("at most 300"));
+  expect(client().Put("live", {.labels = one}, Raw(vector), std::vector<std::string>{"{"}),
+         StatusCode::kInvalidArgument, HasSubstr("label 1"));
+  const std::vector<std::string> empty = {"{}"};
+  expect(client().Update("live", {.labels = one}, empty), StatusCode::kNotFound,
+         HasSubstr("label 1"));
+  ASSERT_TRUE(Put({1, 2}).ok());
+  expect(client().DeleteMatching("live", false, {.filter = "not (year > 0)"}),
+         StatusCode::kInvalidArgument, HasSubstr("year"));
+  expect(client().DeleteMatching("live", false, {}), StatusCode::kInvalidArgument,
+         HasSubstr("labels: expected one or more"));
+  expect(Put({1}, {.operation = std::string(65, 'x')}), StatusCode::kInvalidArgument,
+         HasSubstr("at most 64"));
+  EXPECT_EQ(client().Describe("live")->n, 2u);
+  EXPECT_EQ(client().Swap("live").status().code(), StatusCode::kPermissionDenied);
+}
+
+TEST_F(WriteTest, ATokenThatReadsDoesNotWrite) {
+  // The SHA-256 of "operator" and "reader".
+  tokens_ = folder_.Write(
+      "tokens",
+      "06e55b633481f7bb072957eabcf110c972e86691c3cfedabe088024bffe42f23 write indexes=live\n"
+      "3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30 read\n");
+  Serve();
+  const auto with = [&](const std::string& token) {
+    return *client::Client::Connect(
+        served_->server->address(),
+        {.own_connection = true, .retry = false, .token_file = folder_.Write(token, token)});
+  };
+  const std::vector<std::uint64_t> labels = {1};
+  const std::vector<std::uint8_t> vector = Made(1);
+  client::Client reader = with("reader"), writer = with("operator");
+  const auto refused = reader.Put("live", {.labels = labels}, Raw(vector));
+  EXPECT_EQ(refused.status().code(), StatusCode::kPermissionDenied) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("write"));
+  EXPECT_TRUE(writer.Put("live", {.labels = labels}, Raw(vector)).ok());
+  EXPECT_EQ(writer.Put("fixed", {.labels = labels}, Raw(vector)).status().code(),
+            StatusCode::kPermissionDenied);
+  EXPECT_THAT(reader.Search("live", Raw(vector), {.k = 1})->ids, ElementsAre(1));
+  EXPECT_THAT(writer.Search("live", Raw(vector), {.k = 1})->ids, ElementsAre(1));
+}
+
+TEST_F(WriteTest, AnotherServerFollows) {
+  ASSERT_TRUE(Put({1, 2}).ok());
+  IndexSpec spec{"live", live_};
+  spec.follow = true;
+  const Served follower(LoopbackOptions({spec}));
+  const auto sees = [&](std::uint64_t sequence) {
+    for (int tries = 0; tries < 200; ++tries) {
+      const auto found = follower.client->Search("live", Raw(Made(9)), {.k = 1});
+      EXPECT_TRUE(found.ok()) << found.status();
+      if (!found.ok()) break;
+      if (found->sequence >= sequence) return found->ids;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return std::vector<std::uint64_t>{};
+  };
+  EXPECT_THAT(sees(1), ElementsAre(2));
+  ASSERT_TRUE(Put({8}).ok());
+  EXPECT_THAT(sees(2), ElementsAre(8));
+  ASSERT_TRUE(client().Compact("live").ok());
+  const auto put = Put({9});
+  EXPECT_THAT(sees(put->sequence), ElementsAre(9));
+  const std::vector<std::uint64_t> labels = {9};
+  EXPECT_EQ(follower.client->Delete("live", {.labels = labels}).status().code(),
+            StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(follower.client->Describe("live")->collection->behind_seconds.has_value());
+  served_.reset();  // the writer ends
+  EXPECT_THAT(sees(put->sequence), ElementsAre(9));
+}
+
+TEST_F(WriteTest, ManyWritersAtOnce) {
+  constexpr std::uint64_t kWriters = 16, kWrites = 20;
+  std::vector<std::thread> writers;
+  for (std::uint64_t w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      for (std::uint64_t i = 0; i < kWrites; ++i) {
+        const auto put = Put({w * kWrites + i});
+        ASSERT_TRUE(put.ok()) << put.status();
+        const auto found = Nearest(w * kWrites + i);
+        ASSERT_TRUE(found.ok()) << found.status();
+        EXPECT_GE(found->sequence, put->sequence);
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(client().Describe("live")->n, kWriters * kWrites);
+}
+
+}  // namespace
+}  // namespace hmann::server
