@@ -176,6 +176,45 @@ class BigAnnBenchmarksTest(unittest.TestCase):
         algorithm.done()
         self.assertTrue(self.algorithm("filter").load_index("filtered"))
 
+    def test_a_runbook(self):
+        """Vectors come, go and come again under other labels, and each answer is of those that
+        are there.
+        """
+        self.definition = self.definitions["msturing-30M-clustered"]["hmann"]
+        algorithm = self.algorithm("stream")
+        algorithm.setup("uint8", ROWS, 128)
+        base = hmann.read_vectors(BASE, ROWS)
+        there = {}
+
+        def put(operation, rows, labels):
+            operation(base[rows], labels.astype(np.uint32))
+            there.update(zip(labels.tolist(), rows.tolist()))
+
+        def search():
+            labels = np.array(sorted(there))
+            rows = base[[there[label] for label in labels]]
+            truth = hmann.exact_neighbors(rows, self.queries, K, progress=False)
+            for params in json.loads(self.definition["run-groups"]["stream"]["query-args"]):
+                algorithm.set_query_arguments(params)
+                algorithm.query(self.queries, K)
+                found = algorithm.get_results()
+                self.assertTrue(np.isin(found, labels).all())
+            share = np.mean([np.isin(a, labels[b]).mean() for a, b in zip(found, truth.labels)])
+            self.assertGreaterEqual(share, 0.97)
+            self.assertGreater(algorithm.get_additional()["dist_comps"], K)
+
+        first, second = np.arange(1200), np.arange(1200, ROWS)
+        put(algorithm.insert, first, first + 1)
+        search()
+        algorithm.delete(np.arange(301, 701, dtype=np.uint32))
+        for label in range(301, 701):
+            del there[label]
+        search()
+        put(algorithm.insert, second, second + 1)
+        put(algorithm.replace, first[:200], first[:200] + 50)
+        search()
+        algorithm.done()
+
     def run_all(self, algorithm, group):
         """Its answers at the last setting."""
         recalls, reads = [], []

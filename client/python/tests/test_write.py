@@ -1,10 +1,13 @@
 """A collection behind a server: what clients write is what they find, once."""
 
 import asyncio
+import os
 import pathlib
+import random
 import signal
 import tempfile
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -27,6 +30,67 @@ class WriteCase(FolderCase):
         self.client = hmann.Client(self.server.address)
         self.addCleanup(self.client.close)
         self.live = self.client.wait_ready("sample")
+
+
+class Writer:
+    """Changes labels of its own, and knows what each may be."""
+
+    def __init__(self, case, number):
+        self.case = case
+        self.random = random.Random(number)
+        self.over = False
+        self.acknowledged = self.attempts = self.found = 0
+        self.labels = [number * 1_000_000 + i for i in range(40)]  # in use
+        #: By label: rows of the base that it may have now; None: no vector.
+        self.may_be = {label: {None} for label in self.labels}
+
+    def run(self):
+        """Writes until it is over."""
+        with hmann.Client(self.case.server.address) as client:
+            live = client.wait_ready("sample")
+            while not self.over:
+                place = self.random.randrange(len(self.labels))
+                label = self.labels[place]
+                row = self.random.randrange(2000) if self.random.random() < 0.8 else None
+                self.attempts += 1
+                self.may_be[label].add(row)
+                try:
+                    # Some calls end before their answer.
+                    timeout = 0.002 if self.random.random() < 0.1 else 20
+                    if row is None:
+                        live.delete(label, timeout=timeout)
+                    else:
+                        live.put(label, self.case.base[row], timeout=timeout)
+                except (hmann.UnavailableError, hmann.DeadlineExceededError):
+                    # It may happen now, later or not at all, so the label is not used again.
+                    self.labels[place] = max(self.may_be) + 1
+                    self.may_be[self.labels[place]] = {None}
+                    continue
+                self.may_be[label] = {row}
+                self.acknowledged += 1
+
+    def search(self):
+        """Searches until it is over."""
+        with hmann.Client(self.case.server.address, timeout=0.5) as client:
+            live = client.wait_ready("sample")
+            while not self.over:
+                try:
+                    live.search(self.case.base[0], 5)
+                    self.found += 1
+                except (hmann.UnavailableError, hmann.DeadlineExceededError):
+                    time.sleep(0.01)
+
+    def check(self, live):
+        """Each label is what it may be."""
+        for label, rows in self.may_be.items():
+            try:
+                found = live.get(label)
+            except hmann.NotFoundError:
+                self.case.assertIn(None, rows, label)
+                continue
+            self.case.assertTrue(
+                any(r is not None and (found == self.case.base[r]).all() for r in rows), label
+            )
 
 
 class WriteTest(WriteCase):
@@ -78,42 +142,39 @@ class WriteTest(WriteCase):
         self.assertEqual(self.live.delete(filter="a = 1", all=True), 1)
 
     def test_writes_outlive_a_kill(self):
-        """16 threads write while the server is killed and started again: what was
-        acknowledged is there.
+        """Threads put, replace and delete, each labels of its own, and others search, while
+        the server is killed and started again. What was acknowledged is there, what was not
+        is there or not, and nothing was written twice.
         """
-        acknowledged = [set() for _ in range(4)]
-        over = threading.Event()
-
-        def write(of):
-            client = hmann.Client(self.server.address, timeout=30)
-            live = client.open("sample")
-            number = of
-            while not over.is_set():
-                try:
-                    live.put(number, self.base[number % 2000], timeout=0.5)
-                    acknowledged[of].add(number)
-                except hmann.Error:
-                    pass
-                number += 4
-            client.close()
-
-        threads = [threading.Thread(target=write, args=(of,)) for of in range(4)]
+        soak = "HMANN_SOAK" in os.environ
+        kills, count = (200, 16) if soak else (3, 4)
+        writers = [Writer(self, number) for number in range(count)]
+        threads = [threading.Thread(target=writer.run) for writer in writers]
+        threads += [threading.Thread(target=writers[i].search) for i in range(count)]
         for thread in threads:
             thread.start()
-        for _ in range(3):
-            while not all(acknowledged):
-                over.wait(0.05)
+        pause = random.Random(5)
+        for _ in range(kills):
+            before = [writer.acknowledged for writer in writers]
+            while not all(w.acknowledged > b for w, b in zip(writers, before)):
+                time.sleep(0.01)
+            time.sleep(pause.random() / 5)
             self.server.stop(signal.SIGKILL)
             self.server = Server(self.server.path, "--max-batch", 16, port=self.server.port)
-            self.client.wait_ready("sample")
-            over.wait(0.3)
-        over.set()
+        self.client.wait_ready("sample")
+        for writer in writers:
+            writer.over = True
         for thread in threads:
             thread.join()
-        labels = sorted(set().union(*acknowledged))
-        self.assertGreater(len(labels), 12)
-        found = self.client.wait_ready("sample").get(labels)
-        np.testing.assert_array_equal(found, self.base[np.array(labels) % 2000])
+        live = self.client.wait_ready("sample")
+        for writer in writers:
+            writer.check(live)
+        attempts = sum(writer.attempts for writer in writers)
+        if soak:
+            acknowledged = sum(writer.acknowledged for writer in writers)
+            print(f"{kills} kills, {attempts} writes, {acknowledged} of them acknowledged")
+        found = live.search(self.base[0], 1, details=True)
+        self.assertLessEqual(found.details["sequence"], attempts)
 
     def test_asyncio(self):
         async def run():

@@ -1,6 +1,7 @@
 """hmann in big-ann-benchmarks; doc/python.md says how to run it there."""
 
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy
@@ -124,6 +125,70 @@ class Hmann(BaseANN):
 
     def done(self):
         self._index.close()
+
+    def __str__(self):
+        return f"hmann({self._build}, {self._open}, {self._params})"
+
+
+class HmannStreaming(BaseANN):
+    """A collection that a runbook fills, changes and searches (track stream).
+
+    Args:
+        metric: as for ``Hmann``.
+        options: ``build`` and ``open``, options of ``hmann.create_collection`` and
+            ``hmann.open_collection``.
+    """
+
+    def __init__(self, metric, options):
+        self._metric = _METRICS[metric]
+        self._build = dict(options.get("build", {}))
+        self._open = {"slow": "dram", **options.get("open", {})}
+        self._params = {}
+        self._asked = None
+
+    def track(self):
+        return "stream"
+
+    def setup(self, dtype, max_pts, ndims):
+        """Begins with an empty collection; it grows as it must, whatever ``max_pts`` is."""
+        folder = os.path.join("data", "indices", "stream")
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, "hmann.live")
+        shutil.rmtree(path, ignore_errors=True)
+        kind = {"float32": "f32", "uint8": "u8", "int8": "i8"}[numpy.dtype(dtype).name]
+        hmann.create_collection(
+            path, dim=ndims, dtype=kind, metric=self._metric, **self._build
+        ).close()
+        self._live = hmann.open_collection(path, **self._open)
+
+    def insert(self, X, ids):
+        self._live.put(ids, X)
+
+    def replace(self, X, ids):
+        self._live.put(ids, X)
+
+    def delete(self, ids):
+        self._live.delete(ids)
+
+    def set_query_arguments(self, params):
+        """``threads`` and parameters of ``hmann.Collection.search``, by name."""
+        self._params = params
+
+    def query(self, X, k):
+        self._asked = X, k
+        self.res = self._live.search(X, k, **self._params).labels
+
+    def get_results(self):
+        return self.res
+
+    def get_additional(self):
+        """Counters of one additional search."""
+        counters = self._live.search(*self._asked, details=True, **self._params).details["counters"]
+        distances = counters["distances_fast"] + counters["distances_slow"]
+        return {"dist_comps": distances / len(self.res)}
+
+    def done(self):
+        self._live.close()
 
     def __str__(self):
         return f"hmann({self._build}, {self._open}, {self._params})"
