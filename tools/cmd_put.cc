@@ -185,7 +185,8 @@ absl::Status Update(const WriteFlags& flags) {
       return InvalidArgument(flags.attributes.from, ": line ", line + 1, ": ",
                              change.status().message(), "; ", writer.done(), " lines are in");
     }
-    HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch, writer.Room(change->attributes.size()));
+    HMANN_ASSIGN_OR_RETURN(WriteBatch* const batch,
+                           writer.Room(change->attributes.size() + change->name.size()));
     batch->Update(change->name.empty() ? VectorLabel(change->number) : VectorLabel(change->name),
                   change->attributes);
   }

@@ -26,7 +26,7 @@ class WriteCase(FolderCase):
         live = pathlib.Path(tempfile.mkdtemp(dir=self.folder)) / "c.live"
         hmann.create_collection(live, dim=128, dtype="u8").close()
         self.server = Server(live, "--max-batch", 16)
-        self.addCleanup(self.server.stop, signal.SIGKILL)
+        self.addCleanup(lambda: self.server.stop(signal.SIGKILL))  # the last one
         self.client = hmann.Client(self.server.address)
         self.addCleanup(self.client.close)
         self.live = self.client.wait_ready("sample")
