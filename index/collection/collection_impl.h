@@ -147,9 +147,9 @@ class CollectionImpl final : public Collection {
   std::atomic<std::chrono::steady_clock::time_point> counted_at_ = std::chrono::steady_clock::now();
   std::atomic<std::uint64_t> counted_rows_ = 0;
 
-  std::mutex prune_mutex_;        ///< held while the journal loses writes, or is copied
-  std::mutex graph_mutex_;        ///< held while a graph is made
-  std::timed_mutex merge_mutex_;  ///< held while a merge runs
+  std::mutex prune_mutex_;  ///< held while the journal loses writes, or is copied
+  std::mutex graph_mutex_;  ///< held while a graph is made
+  std::mutex merge_mutex_;  ///< held while a merge runs
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   std::atomic<bool> stop_ = false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "hmann/build.h"
@@ -93,8 +94,10 @@ class CollectionImpl::Shown {
 
 absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& cancelled) {
   std::unique_lock merging(merge_mutex_, std::defer_lock);
-  while (!merging.try_lock_for(std::chrono::milliseconds(100)))  // a guess
+  while (!merging.try_lock()) {
     if (cancelled) return absl::CancelledError("stopped");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a guess
+  }
   const auto start = std::chrono::steady_clock::now();
   HMANN_ASSIGN_OR_RETURN(const MergeJob job, StartMerge(progress, cancelled));
   const Shown shown(*this, progress);
