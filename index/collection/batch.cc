@@ -127,7 +127,8 @@ class BatchReader {
 
   absl::Status Encode(const WriteBatch::View& from, PendingWrite::Change* change) {
     const Kernels& kernels = shape_.kernels;
-    const bool is_wide = kernels.dtype == DType::kF16 && from.vector.size() == kernels.dim * 4;
+    const bool is_wide =
+        kernels.dtype == DType::kF16 && from.vector.size() == std::size_t{kernels.dim} * 4;
     if (from.vector.size() != shape_.vector_bytes && !is_wide) {
       return InvalidArgument("a vector of ", from.vector.size(), " bytes, expected ", kernels.dim,
                              " x ", std::string(Name(kernels.dtype)));
