@@ -12,7 +12,7 @@ import unittest
 
 import numpy as np
 from common import FolderCase
-from server import Server
+from server import TOO_LATE, Server
 
 import hmann
 
@@ -77,7 +77,7 @@ class Writer:
                 try:
                     live.search(self.case.base[0], 5)
                     self.found += 1
-                except (hmann.UnavailableError, hmann.DeadlineExceededError):
+                except (hmann.UnavailableError, *TOO_LATE):
                     time.sleep(0.01)
 
     def check(self, live):
