@@ -116,7 +116,7 @@ class ServerTarget : public WriteTarget {
     std::this_thread::sleep_for(std::chrono::seconds(1));
     return interrupted ? absl::CancelledError("stopped") : absl::OkStatus();
   }
-  int most_tries() const override { return 600; }
+  int most_tries() const override { return 600; }  // ten minutes: a guess
 
   absl::StatusOr<Written> DeleteMatching(const std::string& filter, bool all) override {
     HMANN_ASSIGN_OR_RETURN(

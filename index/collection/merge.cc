@@ -32,7 +32,8 @@ bool CollectionImpl::WantsMerge(const Moment& moment) const {
   if (!options_.merges) return false;
   const std::uint64_t sealed = moment.sealed.segment == nullptr ? 0 : moment.sealed.segment->n();
   const std::uint64_t dead = sealed - moment.sealed.rows(), delta = moment.delta_rows();
-  // At 10 % of delta, or earlier so that it ends at 15 % or less when the merge is done.
+  // At 10 % of delta, or earlier, from 5 % on, so that it ends at 15 % or less when the
+  // merge is done: guesses.
   const double merge_seconds =
       merge_seconds_ > 0 ? merge_seconds_.load() : kSecondsAVector * static_cast<double>(sealed);
   const double at_end = static_cast<double>(delta) + RowsASecond(moment) * merge_seconds;

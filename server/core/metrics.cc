@@ -24,7 +24,8 @@ void ShowCollection(const std::string& name, const CollectionInfo& info, Metrics
         static_cast<double>(info.delta_rows));
   gauge("hmann_collection_delta_bytes", "Memory that they take",
         static_cast<double>(info.delta_bytes));
-  gauge("hmann_collection_unmerged_seconds", "Since the oldest of them came, at most",
+  gauge("hmann_collection_unmerged_seconds",
+        "Since the last merge began, or the collection was opened; 0: all are merged",
         info.unmerged_seconds);
   gauge("hmann_collection_dead_rows", "Vectors of the index that are deleted or replaced",
         static_cast<double>(info.sealed_dead));
@@ -37,7 +38,8 @@ void ShowCollection(const std::string& name, const CollectionInfo& info, Metrics
   gauge("hmann_collection_merging_seconds", "Since the merge that runs began; 0: none runs",
         info.merging_seconds);
   gauge("hmann_collection_merge_seconds", "What the last merge took", info.merge_seconds);
-  gauge("hmann_collection_merge_failed", "1 if the last merge failed",
+  gauge("hmann_collection_merge_failed",
+        "1 if the last merge, or other work in the background, failed",
         info.last_error.empty() ? 0 : 1);
   page.Counter("hmann_collection_merges_total", "Merges since the collection was opened",
                static_cast<double>(info.merges), {{"index", name}});

@@ -109,7 +109,8 @@ struct CollectionFacts {
   std::uint64_t delta_rows = 0, delta_bytes = 0;  ///< vectors that are not merged
   std::uint64_t dead_rows = 0;                    ///< vectors of the index that are gone
   std::uint64_t journal_bytes = 0;
-  double unmerged_seconds = 0;  ///< since the oldest of delta_rows came, at most
+  /// Since the last merge began, or it was opened; 0: all rows are merged.
+  double unmerged_seconds = 0;
   std::uint64_t merges = 0;
   double merge_seconds = 0;  ///< that the last one took
   /// The merge that runs: since it began, and what is done of a phase. Empty: none.

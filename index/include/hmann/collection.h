@@ -159,7 +159,7 @@ struct CollectionInfo {
   double merging_seconds = 0;
   std::string merge_phase{};
   std::uint64_t merge_done = 0, merge_total = 0;
-  /// Since the oldest row that is in no merge came, at most; 0: there is none.
+  /// Since the last merge began, or it was opened; 0: all rows are merged.
   double unmerged_seconds = 0;
   /// If it follows: since it last had all that was written. Absent: it does not follow.
   std::optional<double> behind_seconds{};
