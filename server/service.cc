@@ -373,16 +373,22 @@ void SearchService::LookIn() {
   });
 }
 
-grpc::ServerGenericBidiReactor* SearchService::Stream(grpc::CallbackServerContext* context) {
-  absl::StatusOr<Access> access = MayStart(*context, Method::kSearchStream);
+grpc::ServerGenericBidiReactor* SearchService::Stream(grpc::CallbackServerContext* context,
+                                                      Method method) {
+  absl::StatusOr<Access> access = MayStart(*context, method);
   if (!access.ok()) {
-    UnaryCall* const call = NewCall(context, Method::kSearchStream, nullptr);
+    UnaryCall* const call = NewCall(context, method, nullptr);
     call->Refuse(access.status());
     return call;
   }
-  std::shared_ptr<StreamCall> stream =
-      StreamCall::Start(serving_, &replies_, &unread_, context,
-                        CallerOf(*context, Method::kSearchStream), *std::move(access));
+  if (method == Method::kWrite)
+    return Started(writes_->Stream(context, &replies_, &unread_, *std::move(access)));
+  return Started(std::make_shared<SearchStreamCall>(
+      serving_, &replies_, &unread_, context, CallerOf(*context, method), *std::move(access)));
+}
+
+StreamCall* SearchService::Started(const std::shared_ptr<StreamCall>& stream) {
+  stream->Start();
   {
     const std::lock_guard lock(mutex_);
     // The list holds at most twice as many as are live.
@@ -399,10 +405,11 @@ grpc::ServerGenericBidiReactor* SearchService::CreateReactor(
   absl::string_view method = context->method();
   if (absl::ConsumePrefix(&method, "/hmann.v1.Search/")) {
     if (method == "SearchBatch") return Unary<BatchSearch>(context);
-    if (method == "SearchStream") return Stream(context);
+    if (method == "SearchStream") return Stream(context, Method::kSearchStream);
     if (method == "Get") return Unary<GetWork>(context);
   }
   if (absl::ConsumePrefix(&method, "/hmann.v1.Write/")) {
+    if (method == "WriteStream") return Stream(context, Method::kWrite);
     if (const WriteService::Begin begin = WriteService::Named(method); begin != nullptr)
       return BeginWrite(context, begin);
   }

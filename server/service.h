@@ -12,6 +12,7 @@
 #include "server/connections/unread_requests.h"
 #include "server/core/jobs.h"
 #include "server/core/tokens.h"
+#include "server/search_stream.h"
 #include "server/stream_call.h"
 #include "server/unary_call.h"
 #include "server/waiting_room.h"
@@ -100,7 +101,8 @@ class SearchService
   template <typename Work>
   grpc::ServerUnaryReactor* Small(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer& request, grpc::ByteBuffer* reply);
-  grpc::ServerGenericBidiReactor* Stream(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* Stream(grpc::CallbackServerContext* context, Method method);
+  StreamCall* Started(const std::shared_ptr<StreamCall>& stream);
   /// Ends a call immediately, with a reply of `bytes` bytes.
   grpc::ServerUnaryReactor* Finished(grpc::CallbackServerContext* context,
                                      const absl::Status& status, std::uint64_t bytes);

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
@@ -16,33 +16,23 @@
 #include "hmann/v1/search.pb.h"
 #include "server/connections/reply_watch.h"
 #include "server/connections/unread_requests.h"
-#include "server/core/jobs.h"
-#include "server/core/tokens.h"
+#include "server/core/metrics.h"
 
 namespace hmann::server {
 
-/// A SearchStream call. Queries that arrive while the pool searches for others of this
-/// stream go to the pool together, so that one thread keeps several in flight. Reading
-/// stops while kMostUnanswered queries are unanswered or their answers are unread by the
-/// client; HTTP/2 then holds the client back.
+/// A call with many messages, each of which gets a reply. Reading stops while many of
+/// them are unanswered or their replies are unread by the client; HTTP/2 then holds the
+/// client back.
 ///
 /// The object keeps itself alive until gRPC is done with it. Thread safety: it is used by
-/// gRPC's threads, by the pool's, and by any thread that calls End.
+/// gRPC's threads, by those that do the work, and by any thread that calls End.
 class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                    public std::enable_shared_from_this<StreamCall>,
                    private UnreadRequests::Call {
  public:
-  static constexpr std::size_t kMostUnanswered = 64;
-
-  /// Starts reading. `caller` is as in SearchPool::Submit. If the call has no deadline,
-  /// each query gets the default. `access`: of the client, which can change while the
-  /// stream is open.
-  static std::shared_ptr<StreamCall> Start(const Serving& serving, ReplyWatch* replies,
-                                           UnreadRequests* unread,
-                                           grpc::CallbackServerContext* call, Caller caller,
-                                           Access access);
-
-  /// Stops reading. Once every query read so far is answered, the call ends with
+  /// Starts reading; call once.
+  void Start();
+  /// Stops reading. Once every message read so far is answered, the call ends with
   /// `status`.
   void End(const absl::Status& status);
 
@@ -51,59 +41,61 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   void OnCancel() override;
   void OnDone() override;
 
- private:
-  /// A query that is not answered yet.
-  struct Asked {
-    std::uint64_t id = 0;
-    std::unique_ptr<v1::SearchStreamRequest> request;
-    Snapshot index;
-    std::shared_ptr<const RequestParams> options;
-    QueryVectors vectors;  ///< may view the request's bytes
-    QueuedRequest::Clock::time_point began;
-  };
-  class Group;
+ protected:
+  /// `here`: the thread that calls it may do the work itself.
+  using Work = std::function<void(bool here)>;
 
-  StreamCall(const Serving& serving, ReplyWatch* replies, UnreadRequests* unread,
-             grpc::CallbackServerContext* call, Caller caller, Access access);
+  StreamCall(Method method, std::size_t most_unanswered, Metrics* metrics, ReplyWatch* replies,
+             UnreadRequests* unread, grpc::CallbackServerContext* call);
 
-  absl::Status Take(Asked* requested);
-  absl::Status Parse(Asked* requested);
-  /// Performs every step that is possible now. `here`: this thread may search.
+  /// Takes a message, for which Answered or Drop will be called. Runs in the reading
+  /// thread; there is one at a time. An error ends the stream.
+  virtual absl::Status Take(const grpc::ByteBuffer& message) = 0;
+  /// What can begin now; empty: nothing. Requires mutex().
+  virtual Work Next() = 0;
+  /// Forgets the messages whose work has not begun, stops the others soon, and returns
+  /// the number of those forgotten: replies have no reader. Requires mutex().
+  virtual std::size_t Drop() = 0;
+
+  /// Sends the replies of messages.
+  void Answered(std::span<const grpc::ByteBuffer> replies);
+  void Answered(const grpc::ByteBuffer& reply) { Answered({&reply, 1}); }
+  /// Begins what can begin. `here`: as of Work.
   void Settle(bool here);
-  std::vector<Asked> TakeTogether();
-  void Answered(Group* group, const std::vector<grpc::ByteBuffer>& replies);
-  void Queue(const grpc::ByteBuffer& reply);
+  /// Counts a client that may not do what it asks for.
+  void Refused() { unread_.Refused(Peer()); }
+  /// The client has gone, or the server wants the end. Requires mutex().
+  bool is_ending() const { return cancelled_ || !end_.ok(); }
+  std::mutex& mutex() { return mutex_; }
+  grpc::CallbackServerContext& context() { return context_; }
+
+ private:
   std::string Peer() const override { return context_.peer(); }
   void TooLong(std::uint64_t bytes) override;
 
-  const Serving& serving_;
+  const Method method_;
+  const std::size_t most_unanswered_;
+  Metrics& metrics_;
   UnreadRequests& unread_;
   grpc::CallbackServerContext& context_;
-  const Caller caller_;
-  const std::chrono::system_clock::time_point deadline_;  ///< of the call; max: none
-  ReplyWatch::Reply reply_;                               ///< covers replies_ and out_
-  std::shared_ptr<StreamCall> self_;                      ///< until OnDone
-
-  // Used by the reading thread only; there is one at a time.
-  grpc::ByteBuffer in_;
-  Access access_;
-  std::string index_;
-  v1::SearchParams wire_options_;
-  std::shared_ptr<const RequestParams> options_;  ///< in force
-  std::uint64_t generation_ = 0;                  ///< of options_
+  ReplyWatch::Reply reply_;           ///< covers replies_ and out_
+  std::shared_ptr<StreamCall> self_;  ///< until OnDone
+  grpc::ByteBuffer in_;               ///< used by the reading thread only
 
   std::mutex mutex_;  ///< guards all below
   grpc::ByteBuffer out_;
   std::uint64_t out_bytes_ = 0;
-  std::deque<Asked> waiting_;
-  std::vector<Group*> groups_;  ///< in the pool
   std::deque<grpc::ByteBuffer> replies_;
-  std::size_t unanswered_ = 0;  ///< queries read whose reply is not written
+  std::size_t open_ = 0;        ///< messages taken that are not answered
+  std::size_t unanswered_ = 0;  ///< messages taken whose reply is not written
   bool reading_ = false, writing_ = false;
   bool no_more_ = false;    ///< nothing more to read
   bool cancelled_ = false;  ///< replies have no reader
   bool finished_ = false;
   absl::Status end_;
 };
+
+/// The failure of one message, for its reply.
+v1::Failure FailureOf(const absl::Status& status);
 
 }  // namespace hmann::server

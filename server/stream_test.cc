@@ -13,7 +13,7 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "hmann/v1/search.grpc.pb.h"
-#include "server/stream_call.h"
+#include "server/search_stream.h"
 #include "server/testing/fixture.h"
 
 namespace hmann::server {
@@ -162,7 +162,7 @@ TEST_F(StreamTest, AClientThatDoesNotReceiveIsHeldBack) {
   std::size_t sent = 0;
   while (stream.Send(sent, Query(sent)).ok()) ++sent;
   // Replies have 12 kB. Sent queries fill the server, its reply window and ours.
-  EXPECT_GT(sent, StreamCall::kMostUnanswered / 2);
+  EXPECT_GT(sent, SearchStreamCall::kMostUnanswered / 2);
   EXPECT_LT(sent, 200000u);
   absl::StatusOr<std::optional<StreamedAnswer>> next = stream.Receive();
   while (next.ok() && next->has_value()) next = stream.Receive();

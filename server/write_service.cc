@@ -2,13 +2,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "grpcpp/alarm.h"
 #include "hmann/collection.h"
 #include "index/base/status_macros.h"
 #include "server/convert.h"
@@ -109,7 +112,152 @@ absl::StatusOr<Written> Do(const v1::CompactRequest&, const Snapshot& index, con
   return Written{.sequence = info.covered, .rows = info.sealed_rows};
 }
 
+/// The answer to a write. Returns its error as clients see it.
+absl::Status Answer(const absl::StatusOr<Written>& written, const Snapshot& index,
+                    v1::WriteResponse* response) {
+  HMANN_RETURN_IF_ERROR(index.ForClients(OfWrite(written.status(), kComeAgain)));
+  response->set_sequence(written->sequence);
+  response->set_rows(written->rows);
+  response->set_generation(index.generation().number());
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+/// A WriteStream call. One write of it runs at a time.
+class WriteService::StreamOfWrites : public StreamCall {
+ public:
+  StreamOfWrites(WriteService& service, ReplyWatch* replies, UnreadRequests* unread,
+                 grpc::CallbackServerContext* call, Access access)
+      : StreamCall(Method::kWrite, kMostUnanswered, &service.metrics_, replies, unread, call),
+        service_(service),
+        access_(std::move(access)) {}
+
+ private:
+  /// Messages that are in memory: a guess.
+  static constexpr std::size_t kMostUnanswered = 4;
+
+  struct Asked {
+    v1::WriteStreamRequest request;
+    std::uint64_t bytes = 0;
+    Snapshot index;
+    QueuedRequest::Clock::time_point began;
+  };
+
+  absl::Status Take(const grpc::ByteBuffer& message) override {
+    Asked asked;
+    asked.bytes = message.Length();
+    asked.began = QueuedRequest::Clock::now();
+    HMANN_RETURN_IF_ERROR(Read(message, &asked.request));
+    v1::WriteStreamRequest& request = asked.request;
+    std::string* const name = request.has_put()       ? request.mutable_put()->mutable_index()
+                              : request.has_delete_() ? request.mutable_delete_()->mutable_index()
+                              : request.has_update()  ? request.mutable_update()->mutable_index()
+                                                      : nullptr;
+    if (name == nullptr) return BadField("write", "expected put, delete or update, found none");
+    if (name->empty()) *name = index_;
+    index_ = *name;
+    if (const absl::Status may = access_.Check(Role::kWrite, index_); !may.ok()) {
+      Refused();
+      return may;
+    }
+    const std::lock_guard lock(mutex());
+    waiting_.push_back(std::move(asked));
+    return absl::OkStatus();
+  }
+
+  Work Next() override {
+    if (runs_ || waiting_.empty()) return nullptr;
+    runs_ = true;
+    running_ = std::move(waiting_.front());
+    waiting_.pop_front();
+    return [this](bool) { Begin(); };
+  }
+
+  std::size_t Drop() override {
+    const std::size_t waited = waiting_.size();
+    waiting_.clear();
+    return waited;
+  }
+
+  /// Looks up the collection, and queues the write.
+  void Begin() {
+    absl::StatusOr<Snapshot> index = service_.registry_.Get(NameOf(running_.request));
+    if (!index.ok()) return End(index.status());
+    running_.index = *std::move(index);
+    if (running_.index.moment() == nullptr) return End(NotACollection(NameOf(running_.request)));
+    const auto alive = shared_from_this();
+    const absl::Status queued = service_.writers_.Submit(running_.index.generation().number(),
+                                                         running_.bytes, [this, alive] { Run(); });
+    if (!queued.ok()) EndOrWait(queued);
+  }
+
+  void Run() {
+    const v1::WriteStreamRequest& request = running_.request;
+    const std::atomic<bool> never = false;
+    const auto with = [&](const auto& write) {
+      return Do(write, running_.index, service_.limits_, never);
+    };
+    response_.Clear();
+    EndOrWait(Answer(request.has_put()       ? with(request.put())
+                     : request.has_delete_() ? with(request.delete_())
+                                             : with(request.update()),
+                     running_.index, response_.mutable_written()));
+  }
+
+  /// Where there will be room, the client is held back until there is.
+  void EndOrWait(const absl::Status& status) {
+    bool waits = absl::IsResourceExhausted(status) && status.GetPayload(kRetryNs).has_value();
+    if (waits) {
+      const std::lock_guard lock(mutex());
+      waits = !is_ending();
+    }
+    if (!waits) return End(status);
+    const auto alive = shared_from_this();
+    alarm_ = std::make_unique<grpc::Alarm>();  // one that rings may set another
+    alarm_->Set(std::chrono::system_clock::now() + kComeAgain, [this, alive](bool) { Begin(); });
+  }
+
+  void End(const absl::Status& status) {
+    response_.set_id(running_.request.id());
+    if (!status.ok()) *response_.mutable_failure() = FailureOf(status);
+    grpc::ByteBuffer reply;
+    Write(response_, &reply).IgnoreError();  // it fails for lack of memory only
+    const auto named = service_.registry_.Named(NameOf(running_.request));
+    service_.metrics_.Ended(Method::kWrite, named.get(), status,
+                            QueuedRequest::Clock::now() - running_.began, 0);
+    {
+      const std::lock_guard lock(mutex());
+      runs_ = false;
+      running_ = {};
+    }
+    Answered(reply);
+  }
+
+  static const std::string& NameOf(const v1::WriteStreamRequest& request) {
+    return request.has_put()       ? request.put().index()
+           : request.has_delete_() ? request.delete_().index()
+                                   : request.update().index();
+  }
+
+  WriteService& service_;
+  // Used by the reading thread only:
+  Access access_;
+  std::string index_;
+  // Used by the one thread that works for it:
+  Asked running_;
+  v1::WriteStreamResponse response_;
+  std::unique_ptr<grpc::Alarm> alarm_;
+  // Guarded by mutex():
+  std::deque<Asked> waiting_;
+  bool runs_ = false;
+};
+
+std::shared_ptr<StreamCall> WriteService::Stream(grpc::CallbackServerContext* context,
+                                                 ReplyWatch* replies, UnreadRequests* unread,
+                                                 Access access) {
+  return std::make_shared<StreamOfWrites>(*this, replies, unread, context, std::move(access));
+}
 
 template <typename Request>
 struct WriteService::Pending {
@@ -136,16 +284,10 @@ void WriteService::Start(UnaryCall* call, Access& access, const grpc::ByteBuffer
 
 template <typename Request>
 void WriteService::Finish(UnaryCall* call, Pending<Request>& pending) {
-  const absl::StatusOr<Written> written =
-      Do(pending.request, pending.index, limits_, call->cancelled());
-  absl::Status status = pending.index.ForClients(OfWrite(written.status(), kComeAgain));
-  if (status.ok()) {
-    v1::WriteResponse response;
-    response.set_sequence(written->sequence);
-    response.set_rows(written->rows);
-    response.set_generation(pending.index.generation().number());
-    status = hmann::server::Write(response, call->reply());
-  }
+  v1::WriteResponse response;
+  absl::Status status = Answer(Do(pending.request, pending.index, limits_, call->cancelled()),
+                               pending.index, &response);
+  if (status.ok()) status = hmann::server::Write(response, call->reply());
   metrics_.Ended(Method::kWrite, &pending.index.served(), status,
                  QueuedRequest::Clock::now() - pending.began, 0);
   call->End(status);

@@ -9,6 +9,7 @@
 #include "server/core/loader.h"
 #include "server/core/tokens.h"
 #include "server/core/writers.h"
+#include "server/stream_call.h"
 #include "server/unary_call.h"
 
 namespace hmann::server {
@@ -17,9 +18,10 @@ namespace hmann::server {
 /// to it was checked (SearchService). The threads of Writers do the work.
 ///
 /// Thread safety: all methods may be called from any thread.
-class WriteService : public v1::Write::WithGenericMethod_Put<
-                         v1::Write::WithGenericMethod_Delete<v1::Write::WithGenericMethod_Update<
-                             v1::Write::WithGenericMethod_Compact<v1::Write::Service>>>> {
+class WriteService
+    : public v1::Write::WithGenericMethod_Put<v1::Write::WithGenericMethod_Delete<
+          v1::Write::WithGenericMethod_Update<v1::Write::WithGenericMethod_WriteStream<
+              v1::Write::WithGenericMethod_Compact<v1::Write::Service>>>>> {
  public:
   /// All of them outlive this.
   WriteService(const Registry& registry, const RequestLimits& limits, Writers* writers,
@@ -36,7 +38,12 @@ class WriteService : public v1::Write::WithGenericMethod_Put<
   /// nullptr: there is no such method.
   static Begin Named(absl::string_view method);
 
+  /// A stream of writes, to be started.
+  std::shared_ptr<StreamCall> Stream(grpc::CallbackServerContext* context, ReplyWatch* replies,
+                                     UnreadRequests* unread, Access access);
+
  private:
+  class StreamOfWrites;
   template <typename Request>
   struct Pending;
   template <typename Request>

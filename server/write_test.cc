@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <iostream>
 #include <limits>
 #include <memory>
 #include <string>
@@ -12,7 +15,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/testing/temp_folder.h"
+#include "grpcpp/grpcpp.h"
 #include "hmann/collection.h"
+#include "hmann/v1/write.grpc.pb.h"
 #include "server/testing/fixture.h"
 
 namespace hmann::server {
@@ -48,6 +53,7 @@ class WriteTest : public testing::Test {
     ServerOptions options = LoopbackOptions({{"live", live_}, {"fixed", CosineIndex()}});
     options.limits.max_batch = 300;
     options.tokens = tokens_;
+    options.indexes[0].delta_bytes = delta_bytes_;
     served_ = std::make_unique<Served>(options);
   }
   client::Client& client() { return *served_->client; }
@@ -68,6 +74,7 @@ class WriteTest : public testing::Test {
   TempFolder folder_;
   const std::string live_ = folder_ / "c.live";
   std::string tokens_;
+  std::uint64_t delta_bytes_ = 0;
   std::unique_ptr<Served> served_;
 };
 
@@ -264,6 +271,165 @@ TEST_F(WriteTest, AnotherServerFollows) {
   EXPECT_TRUE(follower.client->Describe("live")->collection->behind_seconds.has_value());
   served_.reset();  // the writer ends
   EXPECT_THAT(sees(put->sequence), ElementsAre(9));
+}
+
+/// A WriteStream call as a program without the client library makes it.
+class RawStream {
+ public:
+  explicit RawStream(const std::string& address)
+      : stub_(v1::Write::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))),
+        stream_(stub_->WriteStream(&context_)) {}
+
+  void Put(std::uint64_t id, const std::string& index, const std::vector<std::uint64_t>& labels) {
+    v1::WriteStreamRequest request;
+    request.set_id(id);
+    request.mutable_put()->set_index(index);
+    for (const std::uint64_t label : labels) {
+      const std::vector<std::uint8_t> made = Made(label);
+      request.mutable_put()->add_labels(label);
+      request.mutable_put()->mutable_vectors()->mutable_raw()->append(made.begin(), made.end());
+    }
+    stream_->Write(request);
+  }
+  void Delete(std::uint64_t id, std::uint64_t label) {
+    v1::WriteStreamRequest request;
+    request.set_id(id);
+    request.mutable_delete_()->add_labels(label);
+    stream_->Write(request);
+  }
+  void Empty() { stream_->Write(v1::WriteStreamRequest()); }
+  /// "ID: ROWS at SEQUENCE", or "ID: CODE"; empty after the last.
+  std::string Answer() {
+    v1::WriteStreamResponse response;
+    if (!stream_->Read(&response)) return {};
+    return response.has_written() ? absl::StrCat(response.id(), ": ", response.written().rows(),
+                                                 " at ", response.written().sequence())
+                                  : absl::StrCat(response.id(), ": ", response.failure().code());
+  }
+  void DoneWriting() { stream_->WritesDone(); }
+  grpc::Status Finish() { return stream_->Finish(); }
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::Write::Stub> stub_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WriteStreamRequest, v1::WriteStreamResponse>>
+      stream_;
+};
+
+TEST_F(WriteTest, AStreamWritesInItsOrder) {
+  RawStream stream(served_->server->address());
+  stream.Put(7, "live", {1, 2, 3});
+  stream.Delete(8, 2);
+  stream.Put(9, "", {2});
+  stream.Put(10, "", std::vector<std::uint64_t>(301, 1));
+  stream.Delete(11, 3);
+  stream.Put(12, "fixed", {1});
+  EXPECT_EQ(stream.Answer(), "7: 3 at 1");
+  EXPECT_EQ(stream.Answer(), "8: 1 at 2");
+  EXPECT_EQ(stream.Answer(), "9: 1 at 3");
+  EXPECT_EQ(stream.Answer(), absl::StrCat("10: ", StatusCode::kInvalidArgument));
+  EXPECT_EQ(stream.Answer(), "11: 1 at 4");
+  EXPECT_EQ(stream.Answer(), absl::StrCat("12: ", StatusCode::kFailedPrecondition));
+  stream.DoneWriting();
+  EXPECT_EQ(stream.Answer(), "");
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_THAT(Nearest(2)->ids, ElementsAre(2, 1));
+
+  RawStream empty(served_->server->address());
+  empty.Empty();
+  EXPECT_EQ(empty.Answer(), "");
+  EXPECT_EQ(empty.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  RawStream left(served_->server->address());  // one that says nothing, and goes
+  left.Put(1, "live", {70});
+  EXPECT_EQ(left.Answer(), "1: 1 at 5");
+  left.Cancel();
+  EXPECT_EQ(left.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(Put({80}).ok());
+}
+
+TEST_F(WriteTest, AStreamWaitsForRoom) {
+  delta_bytes_ = 2 << 20;
+  Serve();
+  std::uint64_t next = 0;
+  const auto more = [&next] {
+    std::vector<std::uint64_t> labels(300);
+    for (std::uint64_t& label : labels) label = next++;
+    return labels;
+  };
+  absl::StatusOr<client::Written> put;
+  while ((put = Put(more())).ok()) continue;
+  EXPECT_EQ(put.status().code(), StatusCode::kResourceExhausted) << put.status();
+  EXPECT_THAT(std::string(put.status().message()),
+              AllOf(HasSubstr("COLLECTION_FULL"), HasSubstr("retry after")));
+  RawStream stream(served_->server->address()), second(served_->server->address());
+  stream.Put(1, "live", more());
+  second.Put(1, "live", more());
+  const std::uint64_t before = client().Describe("live")->collection->sequence;
+  ASSERT_TRUE(client().Compact("live", {.deadline = std::chrono::minutes(1)}).ok());
+  EXPECT_THAT(stream.Answer(), HasSubstr("1: 300 at "));
+  EXPECT_THAT(second.Answer(), HasSubstr("1: 300 at "));
+  EXPECT_EQ(client().Describe("live")->collection->sequence, before + 2);
+}
+
+/// Searches go on, whatever else happens.
+TEST_F(WriteTest, NoSearchFailsWhileItMergesAndIndexesAreSwapped) {
+  const bool is_soak = std::getenv("HMANN_SOAK") != nullptr;
+  const int merges = is_soak ? 20 : 4, swaps = is_soak ? 100 : 10;
+  // The SHA-256 of "operator".
+  tokens_ = folder_.Write(
+      "tokens", "06e55b633481f7bb072957eabcf110c972e86691c3cfedabe088024bffe42f23 admin\n");
+  Serve();
+  const auto connect = [&] {
+    return *client::Client::Connect(
+        served_->server->address(),
+        {.own_connection = true, .retry = false, .token_file = folder_.Write("op", "operator")});
+  };
+  client::Client writer = connect(), other = connect();
+  const auto put = [&](std::uint64_t first) {
+    for (std::uint64_t label = first; label < first + 200; ++label)
+      EXPECT_TRUE(writer.Put("live", {.labels = {{label}}}, Raw(Made(label % 250))).ok());
+  };
+  put(0);
+  std::atomic<bool> over = false;
+  std::atomic<int> searches = 0;
+  std::vector<std::thread> searchers;
+  const auto search = [&](const char* index, const client::Vectors& query) {
+    client::Client client = connect();
+    while (!over) {
+      const auto found = client.Search(index, query, {.k = 3});
+      ASSERT_TRUE(found.ok()) << index << ": " << found.status();
+      ASSERT_EQ(found->ids.size(), 3u);
+      ++searches;
+    }
+  };
+  const std::vector<std::uint8_t> query = Made(9);
+  searchers.emplace_back([&] { search("live", Raw(query)); });
+  const auto shape = other.Describe("fixed");
+  ASSERT_TRUE(shape.ok()) << shape.status();
+  const std::vector<float> one(shape->dim, 1.0F);
+  searchers.emplace_back([&] { search("fixed", client::Vectors::Floats(one)); });
+  std::thread swapper([&] {
+    for (int i = 0; i < swaps; ++i) {
+      const auto swapped =
+          other.Swap("fixed", CosineIndex(), {.deadline = std::chrono::minutes(1)});
+      EXPECT_TRUE(swapped.ok()) << swapped.status();
+    }
+  });
+  for (int i = 1; i <= merges; ++i) {
+    put(static_cast<std::uint64_t>(i) * 100);
+    const auto merged = writer.Compact("live", {.deadline = std::chrono::minutes(1)});
+    EXPECT_TRUE(merged.ok()) << merged.status();
+  }
+  swapper.join();
+  over = true;
+  for (std::thread& thread : searchers) thread.join();
+  EXPECT_GT(searches, merges);
+  if (is_soak) std::cout << searches << " searches\n";
+  // A swap of a collection to itself is refused, and says why.
+  const auto itself = other.Swap("live");
+  EXPECT_EQ(itself.status().code(), StatusCode::kFailedPrecondition) << itself.status();
+  EXPECT_THAT(std::string(itself.status().message()), HasSubstr("merges need no swap"));
 }
 
 TEST_F(WriteTest, ManyWritersAtOnce) {

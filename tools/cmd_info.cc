@@ -175,13 +175,12 @@ absl::Status DescribeCollection(const InfoFlags& flags) {
                                std::string(Name(info.dtype)), std::string(Name(info.metric)))
             << absl::StrFormat(
                    "  sealed index   %d vectors, %d of them dead%s\n"
-                   "  not in it      %d vectors, %d of them in %d graphs; %s of memory\n"
+                   "  not in it      %d vectors, %d of them not in a graph yet; %s of memory\n"
                    "  journal        %s; write %d is the last, the sealed index has those to %d\n",
                    info.sealed_rows, info.sealed_dead,
                    info.sealed_file.empty() ? "" : ": " + info.sealed_file, info.delta_rows,
-                   info.delta_rows - info.tail_rows, info.graphs.size(),
-                   FormatSize(info.delta_bytes), FormatSize(info.journal_bytes), info.sequence,
-                   info.covered);
+                   info.loose_rows, FormatSize(info.delta_bytes), FormatSize(info.journal_bytes),
+                   info.sequence, info.covered);
   if (!info.last_error.empty()) std::cout << "  last error     " << info.last_error << '\n';
   return live ? DescribeLive(of_sealed) : absl::OkStatus();
 }

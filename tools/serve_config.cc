@@ -14,6 +14,7 @@
 #include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
+#include "index/base/units.h"
 #include "toml++/toml.h"
 #include "tools/flags.h"
 #include "tools/open_flags.h"
@@ -27,6 +28,7 @@ struct IndexFlags {
   std::string file, versions;
   OpenOptions open;
   bool warm = false, follow = false;
+  std::uint64_t delta_bytes = 0;
 };
 
 void AddIndexFlags(CLI::App& app, IndexFlags* flags) {
@@ -34,6 +36,7 @@ void AddIndexFlags(CLI::App& app, IndexFlags* flags) {
   app.add_option("--versions", flags->versions)->type_name("FOLDER");
   app.add_flag("--warm", flags->warm);
   app.add_flag("--follow", flags->follow);
+  AddParsed(app, "--delta-memory", ParseSize, &flags->delta_bytes, "");
   AddOpenFlags(app, &flags->open);
 }
 
@@ -134,6 +137,7 @@ absl::StatusOr<server::IndexSpec> ReadIndex(const toml::key& key, const toml::no
   spec.open = std::move(flags.open);
   spec.warm = flags.warm;
   spec.follow = flags.follow;
+  spec.delta_bytes = flags.delta_bytes;
   return spec;
 }
 

@@ -3,6 +3,8 @@
 #include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -96,6 +98,18 @@ std::uint64_t UsableMemoryBytes() {
                                        "total_inactive_file"));
   }
   return left;
+}
+
+void StepBehind() {
+  constexpr int kNice = 10, kWhoProcess = 1, kBestEffort = 2, kLeast = 7;
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+  ::syscall(SYS_ioprio_set, kWhoProcess, 0, kBestEffort << 13 | kLeast);
+}
+
+void StepAside() {
+  StepBehind();
+  const sched_param none{};
+  ::sched_setscheduler(0, SCHED_IDLE, &none);
 }
 
 void KeepNoFreedMemory() { ::mallopt(M_MMAP_THRESHOLD, 1 << 20); }

@@ -15,6 +15,13 @@ int UsableCores();
 /// the limit less the working set.
 std::uint64_t UsableMemoryBytes();
 
+/// Puts this thread, and those that it will start, behind the others of this process. The
+/// disk still serves it when others never pause, unlike in the idle class.
+void StepBehind();
+/// The same, except that it computes only while a core has nothing else to do. It cannot
+/// step forward again.
+void StepAside();
+
 /// Makes malloc return freed blocks of 1 MiB and more to the kernel from now on. By
 /// default it keeps up to 64 MiB of them in each arena, which a process with a memory
 /// bound cannot spare.

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "hmann/progress.h"
@@ -14,9 +16,16 @@ struct TaskContext {
   ThreadPool& pool;
   Progress& progress;
   const std::atomic<bool>* cancelled = nullptr;  ///< nullptr: never cancelled
+  const std::atomic<bool>* paused = nullptr;     ///< nullptr: never paused
 
-  /// Thread-safe. The pool's loops skip the rest of their work once this is true.
+  /// Waits while the task is paused. Thread-safe. The pool's loops skip the rest of their
+  /// work once this is true.
   bool Cancelled() const {
+    while (paused != nullptr && paused->load(std::memory_order_relaxed) && !IsCancelled())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return IsCancelled();
+  }
+  bool IsCancelled() const {
     return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
   }
   /// Errors: CANCELLED.

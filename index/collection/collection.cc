@@ -41,13 +41,9 @@ absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::
   }
   HMANN_RETURN_IF_ERROR(status);
   opened->refreshed_at_ = std::chrono::steady_clock::now();
-  if (options.read_only && options.follow.count() > 0)
-    opened->follower_ = std::thread([raw = opened.get()] { raw->Follow(); });
-  if (!options.read_only) {
-    opened->RemoveOrphans();
-    opened->counted_rows_ = opened->Now()->tail.end();
-    opened->StartThreads();
-  }
+  if (!options.read_only) opened->RemoveOrphans();
+  opened->counted_rows_ = opened->Now()->tail.end();
+  opened->StartThreads();
   return opened;
 }
 
@@ -82,13 +78,14 @@ absl::Status CollectionImpl::Load(Progress* progress) {
   covered_ = manifest_.covered;
   HMANN_RETURN_IF_ERROR(OpenSealed(moment.get(), progress));
   HMANN_RETURN_IF_ERROR(ReadFields(moment.get()));
-  rows_.clear();
+  moment->tail = Tail(shape_->stride);
+  moment->graphs.push_back(std::make_shared<DeltaGraph>(0));
   delta_limit_ = options_.delta_bytes > 0 ? options_.delta_bytes : UsableMemoryBytes() / 4;
   resumable_ = InterruptedMerge();
   merge_end_ = 0;
   HMANN_RETURN_IF_ERROR(Replay(manifest_.covered, moment.get()));
   if (resumable_ > moment->sequence) resumable_ = 0;
-  moment->Settle();
+  moment->sealed.Settle();
   Publish(std::move(moment));
   return absl::OkStatus();
 }
@@ -140,7 +137,7 @@ absl::Status CollectionImpl::Refresh() {
       auto next = std::make_shared<Moment>(*Now());
       HMANN_RETURN_IF_ERROR(ReadFields(next.get()));
       HMANN_RETURN_IF_ERROR(Replay(next->sequence, next.get()));
-      next->Settle();
+      next->sealed.Settle();
       Publish(std::move(next));
     }
   }
@@ -168,8 +165,12 @@ absl::Status CollectionImpl::Replay(std::uint64_t after, Moment* moment) {
                              HMANN_RETURN_IF_ERROR(ReadEntry(entry, *moment, &write));
                              HMANN_RETURN_IF_ERROR(Apply(write, moment));
                              moment->sequence = seq;
-                             KeepChangedRows();
-                             if (seq == resumable_) merge_end_ = moment->tail.end();
+                             KeepChangedRows(moment);
+                             if (seq == resumable_) {
+                               merge_end_ = moment->tail.end();
+                               moment->graphs.back()->Close(merge_end_);
+                               moment->graphs.push_back(std::make_shared<DeltaGraph>(merge_end_));
+                             }
                              return absl::OkStatus();
                            });
 }
@@ -179,7 +180,7 @@ void CollectionImpl::RemoveOrphans() const {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename();
-    const bool is_ours = name.starts_with("sealed-") || name.starts_with("delta-");
+    const bool is_ours = name.starts_with("sealed-");
     const bool is_current = manifest_.rows > 0 && (name == sealed || name == sealed + ".tuned" ||
                                                    name == sealed + ".attrs");
     if ((is_ours && !is_current) || name.find(".tmp.") != name.npos)
@@ -189,7 +190,9 @@ void CollectionImpl::RemoveOrphans() const {
 
 void CollectionImpl::StartThreads() {
   grapher_ = std::thread([this] { MakeGraphs(); });
-  merger_ = std::thread([this] { MergeWhenDue(); });
+  if (options_.read_only && options_.follow.count() > 0)
+    follower_ = std::thread([this] { Follow(); });
+  if (!options_.read_only) merger_ = std::thread([this] { MergeWhenDue(); });
 }
 
 void CollectionImpl::StopThreads() {
@@ -227,9 +230,8 @@ CollectionInfo CollectionImpl::info() const {
     info.sealed_dead = info.sealed_rows - now->sealed.rows();
     info.sealed_file = now->sealed.segment->path();
   }
-  info.delta_rows = now->delta_rows();
-  for (const Moment::Part& graph : now->graphs) info.graphs.push_back(graph.rows());
-  info.tail_rows = now->tail.live();
+  info.delta_rows = now->tail.live();
+  info.loose_rows = now->loose_rows();
   info.delta_bytes = now->delta_bytes();
   info.journal_bytes = journal_->bytes();
   info.id = shape_->id;

@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "hmann/build.h"
 #include "hmann/collection.h"
 #include "index/base/file.h"
 #include "index/collection/journal.h"
@@ -62,6 +63,12 @@ class CollectionImpl final : public Collection {
   void StartThreads();
   void StopThreads();
 
+  /// Where the vector of a label is.
+  struct Place {
+    enum class In : std::uint8_t { kNowhere, kDelta, kSealed } in = In::kNowhere;
+    std::uint64_t row = 0;  ///< of the delta, or the internal id
+  };
+
   // write.cc
   absl::StatusOr<Written> Run(PendingWrite& write);
   void WriteGroup(std::span<PendingWrite* const> group);
@@ -69,29 +76,21 @@ class CollectionImpl final : public Collection {
   absl::Status Resolve(Moment& next, PendingWrite* write);
   absl::Status ResolveFilter(const Moment& next, PendingWrite* write);
   absl::Status ResolveRepeat(PendingWrite* write);
-  absl::Status ResolveUpdate(const Moment& next, PendingWrite* write, std::size_t i);
+  absl::Status ResolveUpdate(const Moment& next, const Place& place, PendingWrite* write,
+                             std::size_t i);
   absl::Status CheckRoom(const Moment& next, const PendingWrite& write) const;
   absl::Status Apply(const PendingWrite& write, Moment* next);
   void Publish(std::shared_ptr<const Moment> next);
 
-  /// Where the vector of a label is.
-  struct Place {
-    enum class In : std::uint8_t { kNowhere, kDelta, kSealed } in = In::kNowhere;
-    std::uint64_t row = 0;  ///< of the delta, or the internal id
-  };
-  absl::StatusOr<Place> Locate(const Moment& moment, std::uint64_t label, std::uint32_t sealed_id);
-  absl::Status Kill(Moment* moment, std::uint64_t label, const Place& place);
-  void KeepChangedRows();
+  Place Locate(const Moment& moment, std::uint64_t label, std::uint32_t sealed_id) const;
+  static void Kill(Moment* moment, const Place& place);
+  void KeepChangedRows(Moment* next);
   /// Reads a write of the journal. Errors: DATA_LOSS.
   absl::Status ReadEntry(JournalEntry& entry, const Moment& moment, PendingWrite* write) const;
 
   // delta.cc
   void MakeGraphs();
-  bool WantsGraph(const Moment& moment) const;
-  absl::Status MakeGraph();
-  absl::StatusOr<std::shared_ptr<const Segment>> BuildGraph(const Moment& moment,
-                                                            std::uint64_t first, std::uint64_t end,
-                                                            std::span<const Moment::Part> absorbed);
+  static bool WantsGraph(const Moment& moment);
   /// Kills in `part` the labels that writes after `*after` have changed, and sets it to
   /// the last of these.
   absl::Status KillChanged(std::uint64_t* after, Moment::Part* part) const;
@@ -102,12 +101,19 @@ class CollectionImpl final : public Collection {
   class Shown;
   void MergeWhenDue();
   bool WantsMerge(const Moment& moment) const;
+  /// Whether much more would come before the end of a merge than should: it has run for
+  /// so long, and takes as long as the last one.
+  bool EndsLate(const Moment& moment, double merging_seconds) const;
   absl::Status Merge(Progress& progress, const std::atomic<bool>& cancelled);
   /// The last write that the files of an interrupted merge have; 0: there are none.
   std::uint64_t InterruptedMerge() const;
+  absl::Status BuildAside(BuildCall& call, Progress& progress,
+                          const std::atomic<bool>& cancelled) const;
   absl::StatusOr<MergeJob> StartMerge(Progress& progress, const std::atomic<bool>& cancelled);
   absl::Status BuildMerged(const MergeJob& job, Progress& progress,
                            const std::atomic<bool>& cancelled) const;
+  /// From now on, rows go to a new graph.
+  void CutGraphs();
   absl::Status SwapMerged(const MergeJob& job, Progress& progress);
   /// Erases the names of vectors that writes in the journal deleted.
   absl::Status EraseNames();
@@ -130,16 +136,11 @@ class CollectionImpl final : public Collection {
 
   mutable std::mutex writing_;  ///< guards all that follows, and changes of now_
   Manifest manifest_;
-  /// Rows of the delta by label, as of now_; rows that a merge has covered may be left.
-  absl::flat_hash_map<std::uint64_t, std::uint64_t> rows_;
-  /// Changes to `rows_` by writes that are not on disk yet; absent: erased.
+  /// Changes to the rows by label by writes that are not on disk yet; absent: erased.
   absl::flat_hash_map<std::uint64_t, std::optional<std::uint64_t>> changed_rows_;
   absl::flat_hash_set<std::string> operations_;  ///< of the writes of a group
-  /// Graphs are not made of rows on both sides of this row, where a merge was begun.
-  std::uint64_t merge_end_ = 0;
-  std::uint64_t merged_end_ = 0;  ///< rows of the delta before this one are sealed
-  /// Writes up to this one are in the base file of a merge that was interrupted, which
-  /// has the delta's rows below merge_end_.
+  std::uint64_t merge_end_ = 0;  ///< rows of the delta below are in the merge that was begun
+  /// Writes up to this one are in the base file of a merge that was interrupted.
   std::atomic<std::uint64_t> resumable_ = 0;
 
   std::uint64_t delta_limit_ = 0;  ///< bytes
@@ -148,7 +149,6 @@ class CollectionImpl final : public Collection {
   std::atomic<std::uint64_t> counted_rows_ = 0;
 
   std::mutex prune_mutex_;  ///< held while the journal loses writes, or is copied
-  std::mutex graph_mutex_;  ///< held while a graph is made
   std::mutex merge_mutex_;  ///< held while a merge runs
   std::mutex wake_mutex_;
   std::condition_variable wake_;

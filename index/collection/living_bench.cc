@@ -175,11 +175,9 @@ class Bench {
   /// Waits until the graphs over the delta are made.
   void Settle() {
     const auto start = Clock::now();
-    while (collection_->info().tail_rows > 4096)
+    while (collection_->info().loose_rows > 64)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     Say("graphs of the delta made", SecondsSince(start), "s");
-    for (const std::uint64_t rows : collection_->info().graphs)
-      Say("  a graph of", static_cast<double>(rows), "rows");
   }
 
   /// Mean time and recall@10 of searches at the target, by one thread, compared with

@@ -1,9 +1,7 @@
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -31,20 +29,24 @@ constexpr double kManyRowsASecond = 0.05 / kSecondsAVector;
 bool CollectionImpl::WantsMerge(const Moment& moment) const {
   if (!options_.merges) return false;
   const std::uint64_t sealed = moment.sealed.segment == nullptr ? 0 : moment.sealed.segment->n();
-  const std::uint64_t dead = sealed - moment.sealed.rows(), delta = moment.delta_rows();
+  const std::uint64_t dead = sealed - moment.sealed.rows(), delta = moment.tail.live();
   // At 10 % of delta, or earlier, from 5 % on, so that it ends at 15 % or less when the
   // merge is done: guesses.
-  const double merge_seconds =
-      merge_seconds_ > 0 ? merge_seconds_.load() : kSecondsAVector * static_cast<double>(sealed);
-  const double at_end = static_cast<double>(delta) + RowsASecond(moment) * merge_seconds;
-  const bool is_much = delta * 10 >= sealed ||
-                       (delta * 20 >= sealed && at_end >= 0.15 * static_cast<double>(sealed));
+  const bool is_much = delta * 10 >= sealed || (delta * 20 >= sealed && EndsLate(moment, 0));
   return resumable_ > 0 || (delta >= kLeastChanged && is_much) ||
          (dead >= kLeastChanged && dead * 10 >= sealed * 3);
 }
 
+bool CollectionImpl::EndsLate(const Moment& moment, double merging_seconds) const {
+  if (moment.sealed.segment == nullptr) return true;
+  const auto sealed = static_cast<double>(moment.sealed.segment->n());
+  const double seconds = merge_seconds_ > 0 ? merge_seconds_.load() : kSecondsAVector * sealed;
+  const double left = std::max(seconds - merging_seconds, 0.0);
+  return static_cast<double>(moment.tail.live()) + RowsASecond(moment) * left >= 0.15 * sealed;
+}
+
 void CollectionImpl::MergeWhenDue() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
+  StepBehind();
   Progress quiet(Progress::Show::kNever);
   while (true) {
     {
@@ -140,12 +142,20 @@ absl::Status CollectionImpl::EraseNames() {
     gone.clear();
     changed_rows_.clear();  // a write that failed may have left some
     for (std::size_t i = 0; i < some.size(); ++i) {
-      HMANN_ASSIGN_OR_RETURN(const Place place, Locate(*now, some[i], ids[i]));
-      if (place.in == Place::In::kNowhere) gone.push_back(some[i]);
+      if (Locate(*now, some[i], ids[i]).in == Place::In::kNowhere) gone.push_back(some[i]);
     }
     HMANN_RETURN_IF_ERROR(journal_->EraseNames(gone));
   }
   return absl::OkStatus();
+}
+
+void CollectionImpl::CutGraphs() {
+  auto next = std::make_shared<Moment>(*Now());
+  const std::uint64_t end = next->tail.end();
+  if (next->graphs.back()->first() == end) return;
+  next->graphs.back()->Close(end);
+  next->graphs.push_back(std::make_shared<DeltaGraph>(end));
+  Publish(std::move(next));
 }
 
 absl::StatusOr<MergeJob> CollectionImpl::StartMerge(Progress& progress,
@@ -154,7 +164,6 @@ absl::StatusOr<MergeJob> CollectionImpl::StartMerge(Progress& progress,
   MergeJob job;
   std::shared_ptr<const Moment> moment;
   {
-    const std::scoped_lock no_graph(graph_mutex_);
     const std::scoped_lock lock(writing_);
     moment = Now();
     const int threads = MergeThreads(*moment);
@@ -167,6 +176,7 @@ absl::StatusOr<MergeJob> CollectionImpl::StartMerge(Progress& progress,
       return job;
     }
     merge_end_ = moment->tail.end();
+    CutGraphs();
     job = {.covered = moment->sequence,
            .rows = moment->live(),
            .generation = manifest_.generation,
@@ -204,7 +214,6 @@ absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress
   call.build.labels = files.labels();
   call.build.out = Manifest::SealedIn(folder_, job.generation + 1);
   call.build.threads = job.threads;
-  call.build.cancelled = &cancelled;
   const bool by_leaves = call.build.method.value_or(DefaultMethod(
                              manifest_.dtype, manifest_.build.metric)) == BuildMethod::kPartition;
   if (by_leaves && manifest_.build.metric != Metric::kInnerProduct) {
@@ -214,7 +223,36 @@ absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress
   }
   if (!manifest_.queries.empty()) call.calibrate.queries = folder_ + "/" + manifest_.queries;
   if (!job.types.empty()) call.attributes = {.from = files.attributes(), .types = job.types};
-  return Build(std::move(call), progress).status();
+  return BuildAside(call, progress, cancelled);
+}
+
+absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
+                                        const std::atomic<bool>& cancelled) const {
+  // While it is not late, a build takes only what searches leave of the processor, and
+  // half of that while they come, since they also share caches with it: guesses.
+  constexpr std::chrono::milliseconds kTurn(10), kRecently(100);
+  const auto start = std::chrono::steady_clock::now();
+  for (bool hurries = !options_.merges;; hurries = true) {
+    std::atomic<bool> ends = false, paused = false;
+    call.build.cancelled = &ends;
+    call.build.paused = &paused;
+    std::future<absl::Status> building = std::async(std::launch::async, [&] {
+      if (options_.merges) hurries ? StepBehind() : StepAside();
+      const absl::StatusOr<CalibratedBuild> built = Build(call, progress);
+      if (!built.ok()) return built.status();
+      const absl::Status calibrated = built->calibration.status();
+      return absl::IsCancelled(calibrated) ? calibrated : absl::OkStatus();
+    });
+    while (building.wait_for(kTurn) == std::future_status::timeout) {
+      const std::shared_ptr<const Moment> now = Now();
+      const bool is_late = !hurries && EndsLate(*now, SecondsSince(start));
+      // A thread that has stepped aside cannot come back, but another one can go on.
+      ends = cancelled || (is_late && call.build.keep_work);
+      paused = !hurries && !is_late && !paused && now->facts->WasSearchedWithin(kRecently);
+    }
+    absl::Status built = building.get();
+    if (hurries || cancelled || !absl::IsCancelled(built)) return built;
+  }
 }
 
 absl::Status CollectionImpl::SwapMerged(const MergeJob& job, Progress& progress) {
@@ -241,15 +279,13 @@ absl::Status CollectionImpl::SwapMerged(const MergeJob& job, Progress& progress)
   auto next = std::make_shared<Moment>(*Now());
   if (next->sealed.segment != nullptr) next->sealed.segment->Supersede();
   next->sealed = std::move(merged);
-  std::erase_if(next->graphs,
-                [&](const Moment::Part& graph) { return graph.segment->end() <= job.end; });
+  std::erase_if(next->graphs, [&](const auto& graph) { return graph->limit() <= job.end; });
   next->tail.DropBefore(job.end);
-  absl::erase_if(rows_, [&](const auto& row) { return row.second < job.end; });
+  next->rows_version = next->facts->rows.EraseBelow(job.end);
   manifest_.generation = manifest.generation;
   manifest_.content_hash = content_hash;
   manifest_.rows = job.rows;
   manifest_.covered = covered_ = job.covered;
-  merged_end_ = job.end;
   resumable_ = 0;
   Publish(std::move(next));
   return absl::OkStatus();

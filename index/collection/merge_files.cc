@@ -13,7 +13,6 @@
 #include "index/base/file.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
-#include "index/collection/row_collector.h"
 #include "index/construct/bounded.h"
 
 namespace hmann {
@@ -38,14 +37,10 @@ const char* SuffixFor(DType dtype) {
 /// The live rows of a moment.
 class MergeRows {
  public:
-  explicit MergeRows(const Moment& moment) : moment_(moment), delta_(*moment.shape) {}
+  explicit MergeRows(const Moment& moment) : moment_(moment) {}
 
   absl::Status Open() {
-    for (const Moment::Part& graph : moment_.graphs)
-      HMANN_RETURN_IF_ERROR(delta_.AddGraph(graph, *moment_.fields));
-    delta_.AddTail(moment_.tail, moment_.tail.end());
-    delta_.Sort();
-    labels_.assign(delta_.labels().begin(), delta_.labels().end());
+    moment_.tail.ForLive([&](std::uint64_t row) { labels_.push_back(moment_.tail.Label(row)); });
     labels_.reserve(moment_.live());
     if (moment_.sealed.segment != nullptr) {
       HMANN_RETURN_IF_ERROR(moment_.sealed.segment->index()->ForLabels([&](auto ids, auto labels) {
@@ -58,7 +53,6 @@ class MergeRows {
   }
 
   const std::vector<std::uint64_t>& labels() const { return labels_; }
-  const RowCollector& delta() const { return delta_; }
 
   /// Copies the vectors of labels()[first .. first + rows) to `out`, reading the sealed
   /// index from end to end.
@@ -71,7 +65,8 @@ class MergeRows {
       if (at != end && *at == label)
         std::memcpy(out + (at - begin) * static_cast<std::ptrdiff_t>(bytes), row, bytes);
     };
-    for (std::size_t i = 0; i < delta_.labels().size(); ++i) put(delta_.labels()[i], delta_.Row(i));
+    const Tail& tail = moment_.tail;
+    tail.ForLive([&](std::uint64_t row) { put(tail.Label(row), tail.Row(row)); });
     if (moment_.sealed.segment == nullptr) return absl::OkStatus();
     return moment_.sealed.segment->index()->ForRows([&](auto ids, auto labels, auto found) {
       for (std::size_t i = 0; i < ids.size(); ++i)
@@ -82,7 +77,6 @@ class MergeRows {
 
  private:
   const Moment& moment_;
-  RowCollector delta_;
   std::vector<std::uint64_t> labels_;  ///< of all live rows, ascending
 };
 
@@ -135,8 +129,7 @@ absl::Status MergeFiles::Write(const Moment& moment, MergeJob* job, std::uint64_
     HMANN_RETURN_IF_ERROR(base.Commit());
     HMANN_RETURN_IF_ERROR(WriteTextFile(
         this->labels(), {reinterpret_cast<const char*>(labels.data()), labels.size() * 8}));
-    if (!moment.fields->empty())
-      HMANN_RETURN_IF_ERROR(WriteAttributes(moment, rows.delta(), &job->types));
+    if (!moment.fields->empty()) HMANN_RETURN_IF_ERROR(WriteAttributes(moment, &job->types));
   }
   const nlohmann::ordered_json state = {{"covered", job->covered},
                                         {"rows", job->rows},
@@ -145,8 +138,7 @@ absl::Status MergeFiles::Write(const Moment& moment, MergeJob* job, std::uint64_
   return WriteTextFile(folder_ + kState, JsonText(state) + "\n");
 }
 
-absl::Status MergeFiles::WriteAttributes(const Moment& moment, const RowCollector& delta,
-                                         std::string* types) const {
+absl::Status MergeFiles::WriteAttributes(const Moment& moment, std::string* types) const {
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(attributes()));
   const std::vector<AttributeField>& fields = *moment.fields;
   std::vector<bool> is_used(fields.size());
@@ -169,8 +161,11 @@ absl::Status MergeFiles::WriteAttributes(const Moment& moment, const RowCollecto
           return moment.sealed.Has(id) ? write(label_of[id], cells) : absl::OkStatus();
         }));
   }
-  for (const std::uint64_t label : delta.labels())
-    HMANN_RETURN_IF_ERROR(write(label, delta.CellsOf(label)));
+  absl::Status written;
+  moment.tail.ForLive([&](std::uint64_t row) {
+    if (written.ok()) written = write(moment.tail.Label(row), moment.tail.Cells(row));
+  });
+  HMANN_RETURN_IF_ERROR(written);
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (!is_used[i]) continue;
     absl::StrAppend(types, types->empty() ? "" : ",", fields[i].name, ":",

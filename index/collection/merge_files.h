@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "hmann/progress.h"
 #include "index/collection/moment.h"
-#include "index/collection/row_collector.h"
 
 namespace hmann {
 
@@ -43,8 +42,7 @@ class MergeFiles {
   void Remove() const;
 
  private:
-  absl::Status WriteAttributes(const Moment& moment, const RowCollector& delta,
-                               std::string* types) const;
+  absl::Status WriteAttributes(const Moment& moment, std::string* types) const;
 
   std::string folder_;
 };

@@ -1,58 +1,17 @@
 #include "index/collection/moment.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "index/attributes/bound_filter.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
+#include "index/index_impl.h"
 
 namespace hmann {
-
-std::uint64_t Tail::bytes(std::size_t stride) const {
-  const std::size_t chunk = TailChunk::kRows * stride + sizeof(TailChunk);
-  return chunks_.size() * chunk + words_.size() * sizeof(std::uint64_t);
-}
-
-absl::Status Tail::Append(std::uint64_t label, std::span<const std::byte> row, std::size_t stride,
-                          AttributeCells cells) {
-  const std::uint64_t at = At(end_);
-  if (at / TailChunk::kRows == chunks_.size()) {
-    auto chunk = std::make_shared<TailChunk>();
-    HMANN_ASSIGN_OR_RETURN(chunk->rows, Buffer::Allocate(TailChunk::kRows * stride));
-    chunks_.push_back(std::move(chunk));
-  }
-  TailChunk& chunk = *chunks_[at / TailChunk::kRows];
-  const std::uint64_t place = end_ % TailChunk::kRows;
-  std::memcpy(chunk.rows.data() + place * stride, row.data(), row.size());
-  chunk.labels[place] = label;
-  chunk.cells[place] = std::move(cells);
-  if (at / 64 == words_.size()) words_.push_back(0);
-  words_[at / 64] |= std::uint64_t{1} << (at % 64);
-  ++end_;
-  ++live_;
-  return absl::OkStatus();
-}
-
-void Tail::DropBefore(std::uint64_t row) {
-  if (row <= first_) return;
-  const std::uint64_t old_base = base();
-  first_ = row;
-  end_ = std::max(end_, row);
-  const std::uint64_t chunks = (base() - old_base) / TailChunk::kRows;
-  chunks_.erase(chunks_.begin(),
-                chunks_.begin() +
-                    static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(chunks, chunks_.size())));
-  const std::uint64_t words = std::min<std::uint64_t>((base() - old_base) / 64, words_.size());
-  words_.erase(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(words));
-  const std::uint64_t whole = std::min<std::uint64_t>(At(row) / 64, words_.size());
-  std::fill_n(words_.begin(), whole, 0);
-  if (whole < words_.size()) words_[whole] &= ~std::uint64_t{0} << (row % 64);
-  live_ = 0;
-  for (const std::uint64_t word : words_) live_ += static_cast<std::uint64_t>(std::popcount(word));
-}
 
 void Moment::Part::Settle() {
   if (killed.empty()) return;
@@ -62,22 +21,10 @@ void Moment::Part::Settle() {
   killed.clear();
 }
 
-void Moment::Settle() {
-  sealed.Settle();
-  for (Part& graph : graphs) graph.Settle();
-}
-
-std::uint64_t Moment::delta_rows() const {
-  std::uint64_t rows = tail.live();
-  for (const Part& graph : graphs) rows += graph.rows();
+std::uint64_t Moment::loose_rows() const {
+  std::uint64_t rows = tail.end() - tail.first();
+  for (const auto& graph : graphs) rows -= std::min(graph->end(), tail.end()) - graph->first();
   return rows;
-}
-
-std::uint64_t Moment::delta_bytes() const {
-  std::uint64_t bytes = tail.bytes(shape->stride);
-  for (const Part& graph : graphs)
-    bytes += graph.segment->bytes() + (graph.live == nullptr ? 0 : graph.live->bytes());
-  return bytes;
 }
 
 absl::Status Moment::CheckLive(std::uint64_t more) const {
@@ -86,10 +33,60 @@ absl::Status Moment::CheckLive(std::uint64_t more) const {
              : ResourceExhausted("a collection holds at most ", kMostLive, " vectors");
 }
 
-const Moment::Part* Moment::GraphOf(std::uint64_t row) const {
-  for (const Part& graph : graphs)
-    if (row >= graph.segment->first() && row < graph.segment->end()) return &graph;
-  return nullptr;
+bool RowsByLabel::FindAll(std::span<const std::uint64_t> labels, std::uint64_t version,
+                          std::vector<std::optional<std::uint64_t>>* rows) const {
+  rows->assign(labels.size(), std::nullopt);
+  const std::scoped_lock lock(mutex_);
+  if (version != version_) return false;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (const auto found = rows_.find(labels[i]); found != rows_.end()) (*rows)[i] = found->second;
+  return true;
+}
+
+std::uint64_t RowsByLabel::Change(
+    const absl::flat_hash_map<std::uint64_t, std::optional<std::uint64_t>>& changed) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [label, row] : changed) {
+    if (row.has_value()) {
+      rows_[label] = *row;
+    } else {
+      rows_.erase(label);
+    }
+  }
+  return ++version_;
+}
+
+std::uint64_t RowsByLabel::EraseBelow(std::uint64_t row) {
+  const std::scoped_lock lock(mutex_);
+  absl::erase_if(rows_, [&](const auto& entry) { return entry.second < row; });
+  return ++version_;
+}
+
+std::uint64_t RowsByLabel::bytes() const {
+  constexpr std::uint64_t kEntryBytes = 32;  // of the table, which has spare places
+  const std::scoped_lock lock(mutex_);
+  return rows_.size() * kEntryBytes;
+}
+
+absl::StatusOr<std::vector<std::uint64_t>> LastFilter::Matching(
+    const Filter& filter, const Tail& tail, const std::vector<AttributeField>& fields) {
+  HMANN_ASSIGN_OR_RETURN(const BoundNode on_rows, BindFilter(filter, fields));
+  const std::scoped_lock lock(mutex_);
+  if (text_ != filter.text() || base_ > tail.base() || end_ < tail.first()) {
+    text_ = filter.text();
+    base_ = tail.base();
+    end_ = tail.first();
+    words_.clear();
+  }
+  words_.resize(std::max(words_.size(), (tail.end() - base_ + 63) / 64));
+  for (; end_ < tail.end(); ++end_) {
+    if (on_rows.Holds(tail.Cells(end_)))
+      words_[(end_ - base_) / 64] |= std::uint64_t{1} << (end_ % 64);
+  }
+  const auto begin = words_.begin() + static_cast<std::ptrdiff_t>((tail.base() - base_) / 64);
+  std::vector<std::uint64_t> matching(begin,
+                                      begin + static_cast<std::ptrdiff_t>(tail.words().size()));
+  return matching;
 }
 
 std::uint64_t SequenceOf(const Moment& moment) { return moment.sequence; }
@@ -129,29 +126,56 @@ absl::StatusOr<PreparedSearch::Part> PreparePart(const Moment& moment, const Mom
   return prepared;
 }
 
-/// The parameters for a graph over the delta, which is in memory and has no codes.
-SearchParams OfDelta(const SearchParams& params) {
+/// The parameters for a graph over the delta: those of graph mode, with the calibration
+/// of the sealed index. A small graph needs no more effort than a large one.
+absl::StatusOr<ResolvedParams> OfDelta(const Moment& moment, const SearchParams& params) {
   SearchParams of_delta;
   of_delta.k = params.k;
   of_delta.recall = params.recall;
-  // A search ends at the distance of the kth that is found already.
-  of_delta.max_distance = params.max_distance.value_or(std::numeric_limits<float>::max());
-  const SearchMode mode = params.mode.value_or(SearchMode::kGraph);
-  if (mode == SearchMode::kScan) of_delta.mode = mode;
-  if (mode == SearchMode::kGraph) {
+  if (params.mode == SearchMode::kGraph) of_delta.mode = params.mode;
+  if (params.mode.value_or(SearchMode::kGraph) == SearchMode::kGraph) {
     of_delta.epsilon = params.epsilon;
     of_delta.ef_l0 = params.ef_l0;
-    of_delta.ef_l1 = params.ef_l1;
   }
-  return of_delta;
+  // A search ends at the distance of the kth that is found already.
+  of_delta.max_distance = params.max_distance.value_or(std::numeric_limits<float>::max());
+  SearchContext context = {.n = Moment::kMostLive, .n1 = Moment::kMostLive};
+  context.has_ratios = moment.shape->kernels.metric != Metric::kInnerProduct;
+  IndexImpl::Table tuned;
+  if (moment.sealed.segment != nullptr) {
+    tuned = ImplOf(*moment.sealed.segment->index()).tuned();
+    if (tuned->ok() && (*tuned)->calibration.has_value())
+      context.calibration = &*(*tuned)->calibration;
+  }
+  return of_delta.Resolve(context);
 }
 
-absl::Status MatchTail(const Moment& moment, const Filter& filter, PreparedSearch* prepared) {
-  HMANN_ASSIGN_OR_RETURN(const BoundNode on_rows, BindFilter(filter, *moment.fields));
-  std::vector<std::uint64_t>& rows = prepared->tail.emplace();
-  moment.tail.ForLive([&](std::uint64_t row) {
-    if (on_rows.Holds(moment.tail.Cells(row))) rows.push_back(row);
-  });
+/// Sets what is searched in the delta, and how widely.
+absl::Status PrepareDelta(const Moment& moment, const SearchParams& params, const Filter* filter,
+                          PreparedSearch* prepared) {
+  const Tail& tail = moment.tail;
+  std::uint64_t& matching = prepared->delta_matching;
+  matching = tail.live();
+  if (filter != nullptr) {
+    HMANN_ASSIGN_OR_RETURN(prepared->delta,
+                           moment.facts->last_filter.Matching(*filter, tail, *moment.fields));
+    matching = 0;
+    for (std::size_t i = 0; i < prepared->delta->size(); ++i) {
+      (*prepared->delta)[i] &= tail.words()[i];
+      matching += static_cast<std::uint64_t>(std::popcount((*prepared->delta)[i]));
+    }
+  }
+  if (matching == 0 || params.mode == SearchMode::kScan) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(ResolvedParams of_graphs, OfDelta(moment, params));
+  // Rows that do not match take places, too. A row costs about 16 others (a guess): where
+  // that is as much, a scan finds all.
+  const double more =
+      static_cast<double>(tail.end() - tail.first()) / static_cast<double>(matching);
+  const double width = more * of_graphs.ef_l0, k = std::ceil(more * params.k);
+  if (width * 16 >= static_cast<double>(matching)) return absl::OkStatus();
+  of_graphs.ef_l0 = static_cast<std::uint32_t>(width);
+  of_graphs.k = static_cast<std::uint32_t>(k);
+  prepared->delta_params = of_graphs;
   return absl::OkStatus();
 }
 
@@ -169,22 +193,14 @@ absl::StatusOr<std::shared_ptr<const PreparedSearch>> Prepare(std::shared_ptr<co
   prepared->max_distance = params.max_distance;
   prepared->budget = params.budget;
   HMANN_RETURN_IF_ERROR(params.Validate(kMaxEf));
-  if (filter != nullptr) HMANN_RETURN_IF_ERROR(MatchTail(*moment, *filter, prepared.get()));
-  prepared->matching = prepared->tail.has_value() ? prepared->tail->size() : moment->tail.live();
-  const auto add = [&](const PreparedSearch::Part& part) {
-    const std::uint64_t rows = part.matches == nullptr ? part.segment->n() : part.matches->size();
-    prepared->matching += rows;
-    return rows > 0;
-  };
+  HMANN_RETURN_IF_ERROR(PrepareDelta(*moment, params, filter, prepared.get()));
+  prepared->matching = prepared->delta_matching;
   if (moment->sealed.segment != nullptr) {
     HMANN_ASSIGN_OR_RETURN(PreparedSearch::Part part,
                            PreparePart(*moment, moment->sealed, params, filter));
-    if (add(part)) prepared->sealed = std::move(part);
-  }
-  for (const Moment::Part& graph : moment->graphs) {
-    HMANN_ASSIGN_OR_RETURN(PreparedSearch::Part part,
-                           PreparePart(*moment, graph, OfDelta(params), filter));
-    if (add(part)) prepared->graphs.push_back(std::move(part));
+    const std::uint64_t rows = part.matches == nullptr ? part.segment->n() : part.matches->size();
+    prepared->matching += rows;
+    if (rows > 0) prepared->sealed = std::move(part);
   }
   prepared->moment = std::move(moment);
   return std::shared_ptr<const PreparedSearch>(std::move(prepared));

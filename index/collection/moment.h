@@ -1,81 +1,84 @@
 #pragma once
 
-#include <array>
-#include <bit>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "hmann/collection.h"
-#include "index/base/buffer.h"
+#include "index/collection/delta_graph.h"
 #include "index/collection/segment.h"
+#include "index/collection/tail.h"
 
 namespace hmann {
 
-/// Rows of the delta in the order in which they came. A chunk never moves, and rows that
-/// a moment knows never change, so that moments share chunks while others are appended.
-struct TailChunk {
-  static constexpr std::uint64_t kRows = 1024;
-
-  Buffer rows;  ///< kRows stored vectors
-  std::array<std::uint64_t, kRows> labels{};
-  std::array<AttributeCells, kRows> cells{};
-};
-
-/// The rows of the delta that are in no graph yet: numbers [first, end).
-class Tail {
+/// The last row of the delta of each label that has one. Rows that a merge has taken may
+/// be left. Thread-safe.
+class RowsByLabel {
  public:
-  std::uint64_t first() const { return first_; }
-  std::uint64_t end() const { return end_; }
-  std::uint64_t live() const { return live_; }
-  bool Has(std::uint64_t row) const {
-    return row >= first_ && row < end_ && (words_[At(row) / 64] >> (row % 64) & 1) != 0;
+  /// Now; absent: no row.
+  std::optional<std::uint64_t> Find(std::uint64_t label) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = rows_.find(label);
+    return found == rows_.end() ? std::nullopt : std::optional(found->second);
   }
-  const std::byte* Row(std::uint64_t row, std::size_t stride) const {
-    return ChunkOf(row).rows.data() + row % TailChunk::kRows * stride;
-  }
-  std::uint64_t Label(std::uint64_t row) const {
-    return ChunkOf(row).labels[row % TailChunk::kRows];
-  }
-  const AttributeCells& Cells(std::uint64_t row) const {
-    return ChunkOf(row).cells[row % TailChunk::kRows];
-  }
-  /// Calls visit(row) for the live rows in order.
-  template <typename Visit>
-  void ForLive(const Visit& visit) const {
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      for (std::uint64_t word = words_[i]; word != 0; word &= word - 1)
-        visit(base() + i * 64 + static_cast<std::uint64_t>(std::countr_zero(word)));
-    }
-  }
-  std::uint64_t bytes(std::size_t stride) const;
-
-  /// Appends a row. Only the last moment's tail may grow. Errors: RESOURCE_EXHAUSTED.
-  absl::Status Append(std::uint64_t label, std::span<const std::byte> row, std::size_t stride,
-                      AttributeCells cells);
-  void Kill(std::uint64_t row) {
-    std::uint64_t& word = words_[At(row) / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (row % 64);
-    live_ -= (word & bit) != 0 ? 1 : 0;
-    word &= ~bit;
-  }
-  /// Forgets the rows below `row`.
-  void DropBefore(std::uint64_t row);
+  /// As of this version. False: there is another one now.
+  bool FindAll(std::span<const std::uint64_t> labels, std::uint64_t version,
+               std::vector<std::optional<std::uint64_t>>* rows) const;
+  /// Takes over what writes changed; absent: no row. Returns the version.
+  std::uint64_t Change(
+      const absl::flat_hash_map<std::uint64_t, std::optional<std::uint64_t>>& changed);
+  std::uint64_t EraseBelow(std::uint64_t row);
+  std::uint64_t bytes() const;
 
  private:
-  std::uint64_t base() const { return first_ / TailChunk::kRows * TailChunk::kRows; }
-  std::uint64_t At(std::uint64_t row) const { return row - base(); }
-  const TailChunk& ChunkOf(std::uint64_t row) const { return *chunks_[At(row) / TailChunk::kRows]; }
+  mutable std::mutex mutex_;
+  absl::flat_hash_map<std::uint64_t, std::uint64_t> rows_;
+  std::uint64_t version_ = 0;
+};
 
-  std::uint64_t first_ = 0, end_ = 0, live_ = 0;
-  std::vector<std::shared_ptr<TailChunk>> chunks_;  ///< from the one of `first_`
-  std::vector<std::uint64_t> words_;                ///< live rows, a bit each, from base()
+/// The rows of the delta for which the last filter held, dead ones included, so that the
+/// next search with it looks at new rows only. Thread-safe.
+class LastFilter {
+ public:
+  /// A bit for each row of the tail from base() on. Errors: those of the filter.
+  absl::StatusOr<std::vector<std::uint64_t>> Matching(const Filter& filter, const Tail& tail,
+                                                      const std::vector<AttributeField>& fields);
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+  std::uint64_t base_ = 0, end_ = 0;
+  std::vector<std::uint64_t> words_;
+};
+
+/// What moments with the same numbers of rows share.
+struct DeltaFacts {
+  using Clock = std::chrono::steady_clock;
+
+  RowsByLabel rows;
+  LastFilter last_filter;
+
+  /// Remembers that a search came, to some milliseconds.
+  void Searched() {
+    const Clock::time_point now = Clock::now();
+    if (now - searched_at_.load(std::memory_order_relaxed) > std::chrono::milliseconds(20))
+      searched_at_.store(now, std::memory_order_relaxed);
+  }
+  bool WasSearchedWithin(std::chrono::milliseconds time) const {
+    return Clock::now() - searched_at_.load(std::memory_order_relaxed) < time;
+  }
+
+ private:
+  std::atomic<Clock::time_point> searched_at_ = Clock::time_point::min() + std::chrono::hours(1);
 };
 
 /// What does not change while a collection is open.
@@ -109,20 +112,18 @@ class Moment {
   std::shared_ptr<const std::vector<AttributeField>> fields;
   std::uint64_t sequence = 0;
   Part sealed;
-  std::vector<Part> graphs;  ///< over the delta, in order of its rows
-  Tail tail;
+  Tail tail;  ///< the delta
+  std::shared_ptr<DeltaFacts> facts = std::make_shared<DeltaFacts>();
+  std::uint64_t rows_version = 0;  ///< of facts->rows
+  /// Over its rows, in their order. Rows that are in none yet are scanned.
+  std::vector<std::shared_ptr<DeltaGraph>> graphs;
 
-  void Settle();  ///< all parts
-  std::uint64_t delta_rows() const;
-  std::uint64_t live() const { return sealed.rows() + delta_rows(); }
-  std::uint64_t delta_bytes() const;
+  std::uint64_t live() const { return sealed.rows() + tail.live(); }
+  std::uint64_t delta_bytes() const { return tail.bytes() + facts->rows.bytes(); }
+  /// Rows of the delta that are in no graph yet.
+  std::uint64_t loose_rows() const;
   /// Errors: RESOURCE_EXHAUSTED: `more` rows are too many.
   absl::Status CheckLive(std::uint64_t more) const;
-  /// The graph over this row of the delta; nullptr: it is in the tail or gone.
-  const Part* GraphOf(std::uint64_t row) const;
-  Part* GraphOf(std::uint64_t row) {
-    return const_cast<Part*>(static_cast<const Moment*>(this)->GraphOf(row));
-  }
 };
 
 class PreparedSearch {
@@ -137,8 +138,11 @@ class PreparedSearch {
   std::optional<float> max_distance;
   std::optional<std::chrono::nanoseconds> budget;
   std::optional<Part> sealed;
-  std::vector<Part> graphs;
-  std::optional<std::vector<std::uint64_t>> tail;  ///< rows that match; absent: all
+  /// Rows of the delta that are alive and match, a bit each; absent: all that are alive.
+  std::optional<std::vector<std::uint64_t>> delta;
+  std::uint64_t delta_matching = 0;
+  /// Of a search in its graphs, in which dead rows count; absent: scan all.
+  std::optional<ResolvedParams> delta_params;
   std::uint64_t matching = 0;
 };
 

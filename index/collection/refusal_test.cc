@@ -120,7 +120,7 @@ TEST_F(RefusalTest, ADeltaThatIsFullSaysWhatToDo) {
     status = collection->Write(batch).status();
   }
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(Message(status), AllOf(HasSubstr("hmann compact"), HasSubstr("--delta-memory")));
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("hmann compact"), HasSubstr("delta_memory")));
   EXPECT_EQ(collection->info().live, label - 1);
   WriteBatch deletion;
   deletion.Delete(0);
@@ -139,9 +139,10 @@ TEST_F(RefusalTest, RowsThatNoIndexCanHold) {
   const absl::Status status = moment.CheckLive(3);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(Message(status), HasSubstr("at most 2147483647 vectors"));
+  moment.tail = Tail(64);
   const std::vector<std::byte> row(4);
   for (std::uint64_t label = 0; label < 2; ++label)
-    ASSERT_TRUE(moment.tail.Append(label, row, 64, {}).ok());
+    ASSERT_TRUE(moment.tail.Append(label, row, {}).ok());
   EXPECT_TRUE(moment.CheckLive(0).ok());
   EXPECT_FALSE(moment.CheckLive(1).ok());
 }

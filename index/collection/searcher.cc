@@ -5,48 +5,38 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "index/attributes/json_rows.h"
-#include "index/base/clock.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/collection/moment.h"
 
 namespace hmann {
 
-/// Searchers of the segments that were searched last, and memory for a query.
+/// A searcher of the sealed index that was searched last, and memory for a query.
 class CollectionSearcher::Scratch {
  public:
   Searcher& Of(const Segment& segment) {
-    for (Entry& entry : searchers_) {
-      if (entry.index == segment.index()) return *entry.searcher;
+    if (index_ != segment.index()) {
+      searcher_ = std::make_unique<Searcher>(segment.index());
+      index_ = segment.index();
     }
-    // Segments come and go; a moment has a few of them. 8 is a guess.
-    constexpr std::size_t kMost = 8;
-    if (searchers_.size() == kMost) searchers_.erase(searchers_.begin());
-    searchers_.push_back({segment.index(), std::make_unique<Searcher>(segment.index())});
-    return *searchers_.back().searcher;
+    return *searcher_;
   }
-  /// Lets go of indexes that no moment needs any more.
+  /// Lets go of an index that no moment needs any more.
   void Keep(const Moment& moment) {
-    std::erase_if(searchers_, [&](const Entry& entry) {
-      const auto is_it = [&](const Moment::Part& part) {
-        return part.segment != nullptr && part.segment->index() == entry.index;
-      };
-      return !is_it(moment.sealed) &&
-             std::none_of(moment.graphs.begin(), moment.graphs.end(), is_it);
-    });
+    if (moment.sealed.segment != nullptr && moment.sealed.segment->index() == index_) return;
+    searcher_.reset();
+    index_.reset();
   }
 
   std::vector<std::byte> query;
   Answer part;
+  DeltaGraph::Scratch graph;
+  std::vector<Neighbor> found;
 
  private:
-  struct Entry {
-    std::shared_ptr<const Index> index;
-    std::unique_ptr<Searcher> searcher;
-  };
-  std::vector<Entry> searchers_;
+  std::shared_ptr<const Index> index_;
+  std::unique_ptr<Searcher> searcher_;
 };
 
 CollectionSearcher::CollectionSearcher() : scratch_(std::make_unique<Scratch>()) {}
@@ -82,126 +72,151 @@ class Nearest {
   std::vector<Neighbor>& found_;
 };
 
-/// Computes the distances of the tail's rows and adds those within the bound.
-void ScanTail(const PreparedSearch& prepared, const std::byte* query, Nearest& nearest,
-              Counters* counters) {
-  const Moment& moment = *prepared.moment;
-  const Kernels& kernels = moment.shape->kernels;
-  constexpr std::size_t kAtOnce = 64;
-  std::array<const std::byte*, kAtOnce> rows;
-  std::array<std::uint64_t, kAtOnce> numbers;
-  std::array<DistanceKey, kAtOnce> keys;
-  std::vector<Neighbor> found;
-  std::size_t size = 0;
-  std::optional<float> bound = nearest.bound();
-  const auto score = [&] {
-    kernels.many(query, rows.data(), size, kernels.dim, keys.data());
-    for (std::size_t i = 0; i < size; ++i) {
-      const float distance = kernels.ToDistance(keys[i]);
-      if (!bound.has_value() || distance <= *bound)
-        found.push_back({moment.tail.Label(numbers[i]), distance});
-    }
-    size = 0;
-    if (found.size() >= std::max<std::size_t>(prepared.k, kAtOnce)) {
-      nearest.Add(found);
-      found.clear();
-      bound = nearest.bound();
-    }
-  };
-  const auto add = [&](std::uint64_t row) {
-    numbers[size] = row;
-    rows[size] = moment.tail.Row(row, moment.shape->stride);
-    if (++size == kAtOnce) score();
-  };
-  if (prepared.tail.has_value()) {
-    for (const std::uint64_t row : *prepared.tail) add(row);
-  } else {
-    moment.tail.ForLive(add);
-  }
-  if (size > 0) score();
-  nearest.Add(found);
-  if (counters != nullptr) {
-    const std::uint64_t all =
-        prepared.tail.has_value() ? prepared.tail->size() : moment.tail.live();
-    counters->distances_fast += all;
-  }
-}
+/// A search of the delta of one moment.
+class DeltaSearch {
+ public:
+  DeltaSearch(const PreparedSearch& prepared, const std::byte* query, Nearest& nearest,
+              DeltaGraph::Scratch& scratch, std::vector<Neighbor>& found)
+      : prepared_(prepared),
+        tail_(prepared.moment->tail),
+        kernels_(prepared.moment->shape->kernels),
+        words_(prepared.delta.has_value() ? *prepared.delta : tail_.words()),
+        query_(query),
+        nearest_(nearest),
+        scratch_(scratch),
+        found_(found) {}
 
-/// The segment with a live row of this label, and its internal id; nullptr: there is
-/// none.
-absl::StatusOr<const Segment*> FindSegment(const Moment& moment, std::uint64_t label,
-                                           std::uint32_t* id) {
-  const auto has = [&](const Moment::Part& part) -> absl::StatusOr<bool> {
-    if (part.segment == nullptr) return false;
-    HMANN_RETURN_IF_ERROR(part.segment->index()->Find({&label, 1}, {id, 1}));
-    return *id != kNoId && part.Has(*id);
-  };
-  for (const Moment::Part& graph : moment.graphs) {
-    HMANN_ASSIGN_OR_RETURN(const bool found, has(graph));
-    if (found) return graph.segment.get();
+  /// Returns the number of distances.
+  std::uint64_t Run() {
+    std::uint64_t scanned = tail_.first();
+    if (prepared_.delta_params.has_value()) {
+      for (const auto& graph : prepared_.moment->graphs) {
+        const std::uint64_t end = std::min(graph->end(), tail_.end());
+        if (end - graph->first() <= kLeastGraph) continue;
+        Scan(scanned, graph->first());
+        Walk(*graph);
+        scanned = end;
+      }
+    }
+    Scan(scanned, tail_.end());
+    return distances_;
   }
-  HMANN_ASSIGN_OR_RETURN(const bool found, has(moment.sealed));
-  return found ? moment.sealed.segment.get() : nullptr;
-}
+
+ private:
+  /// So few rows are scanned faster: a guess.
+  static constexpr std::uint64_t kLeastGraph = 1024;
+
+  void Walk(const DeltaGraph& graph) {
+    const ResolvedParams& params = *prepared_.delta_params;
+    const std::optional<float> bound = nearest_.bound();
+    const DistanceKey most = bound.has_value() ? kernels_.ToKey(*bound) : ~DistanceKey{0};
+    distances_ +=
+        graph.Search(tail_, kernels_, query_, params.ef_l0, EpsilonLimit(params, most), scratch_);
+    const Beam& beam = scratch_.layer.beam;
+    found_.clear();
+    for (std::uint32_t i = 0; i < beam.size() && found_.size() < prepared_.k; ++i) {
+      const std::uint64_t row = graph.first() + beam.id(i);
+      const float distance = kernels_.ToDistance(beam.key(i));
+      if (bound.has_value() && distance > *bound) break;
+      if ((words_[(row - tail_.base()) / 64] >> (row % 64) & 1) != 0)
+        found_.push_back({tail_.Label(row), distance});
+    }
+    nearest_.Add(found_);
+  }
+
+  void Scan(std::uint64_t begin, std::uint64_t end) {
+    constexpr std::size_t kAtOnce = 64;
+    std::array<const std::byte*, kAtOnce> rows;
+    std::array<std::uint64_t, kAtOnce> numbers;
+    std::array<DistanceKey, kAtOnce> keys;
+    std::size_t size = 0;
+    std::optional<float> bound = nearest_.bound();
+    found_.clear();
+    const auto score = [&] {
+      distances_ += size;
+      kernels_.many(query_, rows.data(), size, kernels_.dim, keys.data());
+      for (std::size_t i = 0; i < size; ++i) {
+        const float distance = kernels_.ToDistance(keys[i]);
+        if (!bound.has_value() || distance <= *bound)
+          found_.push_back({tail_.Label(numbers[i]), distance});
+      }
+      size = 0;
+      if (found_.size() >= std::max<std::size_t>(prepared_.k, kAtOnce)) {
+        nearest_.Add(found_);
+        found_.clear();
+        bound = nearest_.bound();
+      }
+    };
+    tail_.ForSet(words_, begin, end, [&](std::uint64_t row) {
+      numbers[size] = row;
+      rows[size] = tail_.Row(row);
+      if (++size == kAtOnce) score();
+    });
+    if (size > 0) score();
+    nearest_.Add(found_);
+  }
+
+  const PreparedSearch& prepared_;
+  const Tail& tail_;
+  const Kernels& kernels_;
+  const std::span<const std::uint64_t> words_;
+  const std::byte* const query_;
+  Nearest& nearest_;
+  DeltaGraph::Scratch& scratch_;
+  std::vector<Neighbor>& found_;
+  std::uint64_t distances_ = 0;
+};
 
 }  // namespace
 
 absl::Status CollectionSearcher::Search(const void* query, const PreparedSearch& prepared,
                                         Answer* answer, Counters* counters, SearchLimits limits) {
   const Moment& moment = *prepared.moment;
-  const auto start = std::chrono::steady_clock::now();
   scratch_->Keep(moment);
   if (limits.budget.count() == 0 && prepared.budget.has_value()) limits.budget = *prepared.budget;
-  const std::chrono::nanoseconds budget = limits.budget;
+  moment.facts->Searched();
   answer->cut_short = false;
   Nearest nearest(prepared.k, prepared.max_distance, answer->nearest);
-  const auto search = [&](const PreparedSearch::Part& part, const ResolvedParams& params) {
+  if (prepared.sealed.has_value()) {
     HMANN_RETURN_IF_ERROR(
-        scratch_->Of(*part.segment).Search(query, params, &scratch_->part, counters, limits));
-    answer->cut_short |= scratch_->part.cut_short;
+        scratch_->Of(*prepared.sealed->segment)
+            .Search(query, prepared.sealed->params, &scratch_->part, counters, limits));
+    answer->cut_short = scratch_->part.cut_short;
     nearest.Add(scratch_->part.nearest);
-    return absl::OkStatus();
-  };
-  if (prepared.sealed.has_value())
-    HMANN_RETURN_IF_ERROR(search(*prepared.sealed, prepared.sealed->params));
-  for (const PreparedSearch::Part& graph : prepared.graphs) {
-    ResolvedParams params = graph.params;
-    params.max_distance = nearest.bound().value_or(*params.max_distance);
-    if (budget.count() > 0) {  // the best of what is left; never 0: no limit
-      const auto spent = std::chrono::nanoseconds(NanosecondsSince(start));
-      limits.budget = std::max(budget - spent, std::chrono::nanoseconds(1000));
-    }
-    HMANN_RETURN_IF_ERROR(search(graph, params));
   }
-  if (prepared.tail.has_value() ? prepared.tail->empty() : moment.tail.live() == 0)
-    return absl::OkStatus();
+  if (prepared.delta_matching == 0) return absl::OkStatus();
   scratch_->query.resize(moment.shape->kernels.row_bytes);
   HMANN_RETURN_IF_ERROR(EncodeRow(moment.shape->kernels, query, scratch_->query.data()));
-  ScanTail(prepared, scratch_->query.data(), nearest, counters);
+  const std::uint64_t distances =
+      DeltaSearch(prepared, scratch_->query.data(), nearest, scratch_->graph, scratch_->found)
+          .Run();
+  if (counters != nullptr) counters->distances_fast += distances;
   return absl::OkStatus();
 }
 
 absl::Status CollectionSearcher::Get(const Moment& moment, std::span<const std::uint64_t> labels,
                                      void* vectors, std::vector<std::string>* attributes) {
   scratch_->Keep(moment);
-  // The tail is in no order. For a few labels, a map of them is smaller than one of it.
-  absl::flat_hash_map<std::uint64_t, std::uint64_t> in_tail;
-  const absl::flat_hash_set<std::uint64_t> asked(labels.begin(), labels.end());
-  moment.tail.ForLive([&](std::uint64_t row) {
-    if (asked.contains(moment.tail.Label(row))) in_tail[moment.tail.Label(row)] = row;
-  });
+  std::vector<std::optional<std::uint64_t>> rows;
+  if (!moment.facts->rows.FindAll(labels, moment.rows_version, &rows)) {  // it is not the last
+    absl::flat_hash_map<std::uint64_t, std::uint64_t> all;
+    moment.tail.ForLive([&](std::uint64_t row) { all[moment.tail.Label(row)] = row; });
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      if (const auto found = all.find(labels[i]); found != all.end()) rows[i] = found->second;
+  }
   if (attributes != nullptr) attributes->assign(labels.size(), "{}");
   const CollectionShape& shape = *moment.shape;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     std::byte* const out = static_cast<std::byte*>(vectors) + i * shape.vector_bytes;
     AttributeCells cells;
-    if (const auto row = in_tail.find(labels[i]); row != in_tail.end()) {
-      std::memcpy(out, moment.tail.Row(row->second, shape.stride), shape.vector_bytes);
-      cells = moment.tail.Cells(row->second);
+    if (rows[i].has_value() && moment.tail.Has(*rows[i])) {
+      std::memcpy(out, moment.tail.Row(*rows[i]), shape.vector_bytes);
+      cells = moment.tail.Cells(*rows[i]);
     } else {
       std::uint32_t id = kNoId;
-      HMANN_ASSIGN_OR_RETURN(const Segment* segment, FindSegment(moment, labels[i], &id));
-      if (segment == nullptr)
+      const Segment* const segment = moment.sealed.segment.get();
+      if (segment != nullptr) HMANN_RETURN_IF_ERROR(segment->Find({&labels[i], 1}, {&id, 1}));
+      if (id == kNoId || !moment.sealed.Has(id))
         return NotFound("label ", labels[i], ": no vector of the collection has it");
       HMANN_RETURN_IF_ERROR(scratch_->Of(*segment).Get({&labels[i], 1}, out));
       if (attributes != nullptr) {

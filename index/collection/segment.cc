@@ -42,14 +42,6 @@ AttributeCells Renumbered(std::span<const AttributeCell> cells,
 
 }  // namespace
 
-std::uint64_t Segment::bytes() const {
-  if (is_sealed()) return 0;
-  std::uint64_t bytes = index_->info().file_bytes;
-  for (const AttributeCells& cells : cells_)
-    bytes += sizeof(AttributeCells) + cells.size() * sizeof(AttributeCell);
-  return bytes;
-}
-
 absl::Status Segment::RememberLabels() {
   if (!index_->info().user_labels) return absl::OkStatus();
   HMANN_ASSIGN_OR_RETURN(labels_, LabelFilter::Build(ImplOf(*index_).placed().sorted_labels));
@@ -76,7 +68,7 @@ absl::Status Segment::Find(std::span<const std::uint64_t> labels,
 absl::StatusOr<std::shared_ptr<const Matches>> Segment::Filtered(
     const Filter& filter, const std::vector<AttributeField>& fields) const {
   const auto& attributes = index_->attributes();
-  if (is_sealed() && attributes.ok() && HasAllOf(FieldsOf(**attributes), filter.root()))
+  if (attributes.ok() && HasAllOf(FieldsOf(**attributes), filter.root()))
     return index_->Filtered(filter);
   {
     const std::scoped_lock lock(mutex_);
@@ -99,7 +91,6 @@ absl::StatusOr<std::shared_ptr<const Matches>> Segment::Filtered(
 absl::StatusOr<AttributeCells> Segment::CellsOf(std::uint32_t id,
                                                 const std::vector<AttributeField>& fields) const {
   const auto& attributes = index_->attributes();
-  if (!is_sealed()) return cells_.empty() ? AttributeCells() : cells_[id];
   if (absl::IsNotFound(attributes.status())) return AttributeCells();
   HMANN_RETURN_IF_ERROR(attributes.status());
   HMANN_ASSIGN_OR_RETURN(const AttributeCells cells, hmann::CellsOf(**attributes, id));
@@ -110,10 +101,9 @@ absl::Status Segment::ForCells(
     const std::vector<AttributeField>& fields,
     const std::function<absl::Status(std::uint32_t id, const AttributeCells& cells)>& visit) const {
   const auto& attributes = index_->attributes();
-  if (!is_sealed() || absl::IsNotFound(attributes.status())) {
+  if (absl::IsNotFound(attributes.status())) {
     const AttributeCells none;
-    for (std::uint32_t id = 0; id < n(); ++id)
-      HMANN_RETURN_IF_ERROR(visit(id, cells_.empty() ? none : cells_[id]));
+    for (std::uint32_t id = 0; id < n(); ++id) HMANN_RETURN_IF_ERROR(visit(id, none));
     return absl::OkStatus();
   }
   HMANN_RETURN_IF_ERROR(attributes.status());

@@ -96,19 +96,13 @@ void CollectionImpl::WriteGroup(std::span<PendingWrite* const> group) {
     for (PendingWrite* write : resolved) write->status = status;
     return;
   }
-  KeepChangedRows();
-  next->Settle();
+  KeepChangedRows(next.get());
+  next->sealed.Settle();
   Publish(std::move(next));
 }
 
-void CollectionImpl::KeepChangedRows() {
-  for (const auto& [label, row] : changed_rows_) {
-    if (row.has_value()) {
-      rows_[label] = *row;
-    } else {
-      rows_.erase(label);
-    }
-  }
+void CollectionImpl::KeepChangedRows(Moment* next) {
+  next->rows_version = next->facts->rows.Change(changed_rows_);
   changed_rows_.clear();
 }
 
@@ -129,41 +123,29 @@ void CollectionImpl::Publish(std::shared_ptr<const Moment> next) {
   wake_.notify_all();
 }
 
-absl::StatusOr<CollectionImpl::Place> CollectionImpl::Locate(const Moment& moment,
-                                                             std::uint64_t label,
-                                                             std::uint32_t sealed_id) {
-  const auto in_delta = [&](std::uint64_t row) {
-    return row >= moment.tail.first() || moment.GraphOf(row) != nullptr;
-  };
+CollectionImpl::Place CollectionImpl::Locate(const Moment& moment, std::uint64_t label,
+                                             std::uint32_t sealed_id) const {
   if (const auto changed = changed_rows_.find(label); changed != changed_rows_.end()) {
     if (!changed->second.has_value()) return Place{};
     return Place{Place::In::kDelta, *changed->second};
   }
-  if (const auto found = rows_.find(label); found != rows_.end() && in_delta(found->second))
-    return Place{Place::In::kDelta, found->second};
+  if (const auto row = moment.facts->rows.Find(label);
+      row.has_value() && *row >= moment.tail.first())
+    return Place{Place::In::kDelta, *row};
   if (sealed_id != kNoId && moment.sealed.Has(sealed_id))
     return Place{Place::In::kSealed, sealed_id};
   return Place{};
 }
 
-absl::Status CollectionImpl::Kill(Moment* moment, std::uint64_t label, const Place& place) {
-  if (place.in == Place::In::kSealed) {
+void CollectionImpl::Kill(Moment* moment, const Place& place) {
+  if (place.in == Place::In::kSealed)
     moment->sealed.killed.push_back(static_cast<std::uint32_t>(place.row));
-  } else if (place.in == Place::In::kDelta && place.row >= moment->tail.first()) {
-    moment->tail.Kill(place.row);
-  } else if (place.in == Place::In::kDelta) {
-    Moment::Part* graph = moment->GraphOf(place.row);
-    std::uint32_t id = kNoId;
-    HMANN_RETURN_IF_ERROR(graph->segment->index()->Find({&label, 1}, {&id, 1}));
-    if (id == kNoId) return Internal("label ", label, " is not in the graph of its row");
-    graph->killed.push_back(id);
-  }
-  return absl::OkStatus();
+  if (place.in == Place::In::kDelta) moment->tail.Kill(place.row);
 }
 
 absl::Status CollectionImpl::CheckRoom(const Moment& next, const PendingWrite& write) const {
   if (write.rows.empty()) return absl::OkStatus();
-  const std::uint64_t bytes = next.delta_bytes() + rows_.size() * 32;
+  const std::uint64_t bytes = next.delta_bytes();
   if (bytes + write.rows.size() > delta_limit_) {
     const std::string when =
         !options_.merges     ? "run hmann compact"
@@ -172,7 +154,7 @@ absl::Status CollectionImpl::CheckRoom(const Moment& next, const PendingWrite& w
                              : std::string("come again when they are merged");
     return ResourceExhausted("rows beside the sealed index take ", FormatSize(bytes), " of the ",
                              FormatSize(delta_limit_), " that they may: ", when,
-                             ", or raise --delta-memory");
+                             ", or give them more (a server: delta_memory of the index)");
   }
   return next.CheckLive(write.changes.size());
 }
@@ -182,7 +164,7 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
   HMANN_RETURN_IF_ERROR(ResolveRepeat(write));
   if (write->is_repeat) return absl::OkStatus();
   if (write->filter != nullptr || write->deletes_all) {
-    next.Settle();
+    next.sealed.Settle();
     HMANN_RETURN_IF_ERROR(ResolveFilter(next, write));
   }
   HMANN_RETURN_IF_ERROR(CheckRoom(next, *write));
@@ -197,11 +179,11 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
       HMANN_ASSIGN_OR_RETURN(const std::string name, journal_->Name(change.label));
       if (!name.empty() && name != change.name) return SameNumber(change.name, name);
     }
-    HMANN_ASSIGN_OR_RETURN(const Place place, Locate(next, change.label, change.sealed_id));
+    const Place place = Locate(next, change.label, change.sealed_id);
     change.had_row = place.in != Place::In::kNowhere;
     if (change.kind == WriteBatch::Kind::kDelete && !change.had_row) continue;
     if (change.kind == WriteBatch::Kind::kUpdate)
-      HMANN_RETURN_IF_ERROR(ResolveUpdate(next, write, i));
+      HMANN_RETURN_IF_ERROR(ResolveUpdate(next, place, write, i));
     if (!change.attributes.empty()) {
       const absl::Status read = reader.Read(change.attributes, &change.cells);
       if (!read.ok())
@@ -257,20 +239,18 @@ absl::Status CollectionImpl::ResolveFilter(const Moment& next, PendingWrite* wri
     change.label = label;
     change.sealed_id = id;
   };
-  const auto add_part = [&](const Moment::Part& part) -> absl::Status {
-    if (part.segment == nullptr) return absl::OkStatus();
+  const Segment* const sealed = next.sealed.segment.get();
+  if (sealed != nullptr) {
     std::shared_ptr<const Matches> matches;
     if (write->filter != nullptr) {
-      HMANN_ASSIGN_OR_RETURN(matches, part.segment->Filtered(*write->filter, *next.fields));
+      HMANN_ASSIGN_OR_RETURN(matches, sealed->Filtered(*write->filter, *next.fields));
     }
-    return part.segment->index()->ForLabels([&](auto ids, auto labels) {
+    HMANN_RETURN_IF_ERROR(sealed->index()->ForLabels([&](auto ids, auto labels) {
       for (std::size_t i = 0; i < ids.size(); ++i)
-        if ((matches == nullptr || matches->Has(ids[i])) && part.Has(ids[i]))
-          add(labels[i], part.segment->is_sealed() ? ids[i] : kNoId);
-    });
-  };
-  HMANN_RETURN_IF_ERROR(add_part(next.sealed));
-  for (const Moment::Part& graph : next.graphs) HMANN_RETURN_IF_ERROR(add_part(graph));
+        if ((matches == nullptr || matches->Has(ids[i])) && next.sealed.Has(ids[i]))
+          add(labels[i], ids[i]);
+    }));
+  }
   std::optional<BoundNode> on_rows;
   if (write->filter != nullptr) {
     HMANN_ASSIGN_OR_RETURN(on_rows, BindFilter(*write->filter, *next.fields));
@@ -282,20 +262,27 @@ absl::Status CollectionImpl::ResolveFilter(const Moment& next, PendingWrite* wri
   return absl::OkStatus();
 }
 
-absl::Status CollectionImpl::ResolveUpdate(const Moment& next, PendingWrite* write, std::size_t i) {
+absl::Status CollectionImpl::ResolveUpdate(const Moment& next, const Place& place,
+                                           PendingWrite* write, std::size_t i) {
   PendingWrite::Change& change = write->changes[i];
   if (!change.had_row)
     return NotFound("label ", change.label, ": no vector of the collection has it");
   std::vector<std::byte> vector(shape_->vector_bytes);
-  std::vector<std::string> text;
-  CollectionSearcher reader;
-  HMANN_RETURN_IF_ERROR(reader.Get(next, {&change.label, 1}, vector.data(), &text));
+  AttributeCells cells;
+  if (place.in == Place::In::kDelta) {
+    std::memcpy(vector.data(), next.tail.Row(place.row), vector.size());
+    cells = next.tail.Cells(place.row);
+  } else {
+    const Segment& sealed = *next.sealed.segment;
+    HMANN_RETURN_IF_ERROR(Searcher(sealed.index()).Get({&change.label, 1}, vector.data()));
+    HMANN_ASSIGN_OR_RETURN(cells, sealed.CellsOf(change.sealed_id, *next.fields));
+  }
   change.row = write->rows.size() / shape_->stride;
   write->rows.resize(write->rows.size() + shape_->stride);
   HMANN_RETURN_IF_ERROR(EncodeRow(shape_->kernels, shape_->kernels.dtype, vector.data(),
                                   write->rows.data() + change.row * shape_->stride));
   HMANN_ASSIGN_OR_RETURN(write->merged.emplace_back(),
-                         PatchedAttributes(text[0], change.attributes));
+                         PatchedAttributes(JsonOf(*next.fields, cells), change.attributes));
   change.attributes = write->merged.back();
   return absl::OkStatus();
 }
@@ -325,8 +312,7 @@ absl::Status CollectionImpl::ReadEntry(JournalEntry& entry, const Moment& moment
 
 absl::Status CollectionImpl::Apply(const PendingWrite& write, Moment* next) {
   for (const PendingWrite::Change& change : write.changes) {
-    HMANN_ASSIGN_OR_RETURN(const Place place, Locate(*next, change.label, change.sealed_id));
-    HMANN_RETURN_IF_ERROR(Kill(next, change.label, place));
+    Kill(next, Locate(*next, change.label, change.sealed_id));
     if (change.kind == WriteBatch::Kind::kDelete) {
       changed_rows_[change.label] = std::nullopt;
       continue;
@@ -335,7 +321,7 @@ absl::Status CollectionImpl::Apply(const PendingWrite& write, Moment* next) {
     HMANN_RETURN_IF_ERROR(next->tail.Append(
         change.label,
         std::span(write.rows).subspan(change.row * shape_->stride, shape_->kernels.row_bytes),
-        shape_->stride, change.cells));
+        change.cells));
   }
   return absl::OkStatus();
 }

@@ -6,28 +6,33 @@ namespace hmann {
 
 void NeighborSelector::Select(std::span<const Candidate> candidates, std::uint32_t most,
                               float alpha, const LayerView& layer, std::vector<NodeId>* out) {
+  all_.resize(candidates.size());
+  for (std::size_t i = 0; i < candidates.size(); ++i) all_[i] = layer.Row(candidates[i].id);
+  Select(candidates, all_, most, alpha, *layer.kernels, out);
+}
+
+void NeighborSelector::Select(std::span<const Candidate> candidates,
+                              std::span<const std::byte* const> rows, std::uint32_t most,
+                              float alpha, const Kernels& kernels, std::vector<NodeId>* out) {
   out->clear();
   kept_.clear();
   near_.clear();
   if (most == 0) return;
   free_.resize(candidates.size());
-  rows_.resize(candidates.size());
+  rows_.assign(rows.begin(), rows.end());
   keys_.resize(std::max<std::size_t>(candidates.size(), kAtOnce));
-  for (std::uint32_t i = 0; i < candidates.size(); ++i) {
-    free_[i] = i;
-    rows_[i] = layer.Row(candidates[i].id);
-  }
+  for (std::uint32_t i = 0; i < candidates.size(); ++i) free_[i] = i;
   while (!free_.empty()) {
     out->push_back(candidates[free_.front()].id);
     kept_.push_back(rows_.front());
     if (out->size() == most) return;
-    DropShadowed(candidates, alpha, *layer.kernels);
+    DropShadowed(candidates, alpha, kernels);
   }
   std::sort(near_.begin(), near_.end());
   for (const Near& near : near_) {
     const Candidate& candidate = candidates[near.candidate];
-    const std::byte* row = layer.Row(candidate.id);
-    if (IsBeyond(row, candidate.key, near.compared, alpha, *layer.kernels)) continue;
+    const std::byte* row = rows[near.candidate];
+    if (IsBeyond(row, candidate.key, near.compared, alpha, kernels)) continue;
     out->push_back(candidate.id);
     kept_.push_back(row);
     if (out->size() == most) return;

@@ -35,6 +35,9 @@ class NeighborSelector {
   /// may be negative.
   void Select(std::span<const Candidate> candidates, std::uint32_t most, float alpha,
               const LayerView& layer, std::vector<NodeId>* out);
+  /// The same for rows that are in no layer; rows[i]: of candidates[i].
+  void Select(std::span<const Candidate> candidates, std::span<const std::byte* const> rows,
+              std::uint32_t most, float alpha, const Kernels& kernels, std::vector<NodeId>* out);
 
  private:
   static constexpr std::size_t kAtOnce = 8;  ///< most candidates fall to the first few
@@ -58,6 +61,7 @@ class NeighborSelector {
                 const Kernels& kernels);
 
   std::vector<std::uint32_t> free_;     ///< not shadowed by a kept one, ascending
+  std::vector<const std::byte*> all_;   ///< rows of all candidates of a layer
   std::vector<const std::byte*> rows_;  ///< of the free
   std::vector<Near> near_;
   std::vector<const std::byte*> kept_;

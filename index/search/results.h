@@ -18,7 +18,7 @@ struct Results {
   bool May(NodeId id) const { return only == nullptr || only->Has(id); }
   /// Offers a node that may have been offered before.
   void Offer(DistanceKey key, NodeId id) {
-    if (May(id)) beam.InsertUnique(key, id);
+    if (key <= beam.bound() && May(id)) beam.InsertUnique(key, id);
   }
   /// Offers the scored nodes of a batch.
   void Offer(const RowBatch& batch) {

@@ -1,31 +1,15 @@
 #include "server/core/loader.h"
 
-#include <linux/ioprio.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <thread>
 #include <utility>
 
+#include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
 #include "server/core/errors.h"
 
 namespace hmann::server {
-namespace {
-
-/// Puts this thread, and those that it will start, behind the others of this process. The
-/// disk still serves it when others never pause, unlike in the idle class.
-void StepBehind() {
-  constexpr int kNice = 10, kLeastOfBestEffort = 7;
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
-  syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
-          IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, kLeastOfBestEffort));
-}
-
-}  // namespace
 
 OpenOptions Loader::open() const {
   const std::lock_guard lock(mutex_);

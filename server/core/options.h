@@ -24,7 +24,10 @@ struct IndexSpec {
   /// Read all mapped data once; absent: as the server does.
   std::optional<bool> warm = {};
   bool versions = false;
-  bool follow = false;  ///< a collection that another process writes
+  /// A collection that another process writes.
+  bool follow = false;
+  /// Memory for vectors of a collection that are not merged; 0: as OpenCollection.
+  std::uint64_t delta_bytes = 0;
 
   /// "NAME=FILE", or "FILE", which is named after the file. Errors: INVALID_ARGUMENT.
   static absl::StatusOr<IndexSpec> Parse(const std::string& text);

@@ -68,7 +68,8 @@ Generation::Generation(std::string path, std::unique_ptr<FileGuard> guard)
 absl::StatusOr<std::shared_ptr<Generation>> Generation::Open(const std::string& path,
                                                              const OpenOptions& options, bool warm,
                                                              Progress* progress,
-                                                             const IndexInfo* before, bool follow) {
+                                                             const IndexInfo* before,
+                                                             const IndexSpec& spec) {
   const auto began = std::chrono::steady_clock::now();
   const bool is_collection = Collection::Is(path);
   std::unique_ptr<FileGuard> guard;
@@ -77,7 +78,7 @@ absl::StatusOr<std::shared_ptr<Generation>> Generation::Open(const std::string& 
     if (before != nullptr) HMANN_RETURN_IF_ERROR(CheckBeside(path, options, *before));
   }
   std::shared_ptr<Generation> generation(new Generation(path, std::move(guard)));
-  HMANN_RETURN_IF_ERROR(is_collection ? generation->OpenCollection(options, follow, progress)
+  HMANN_RETURN_IF_ERROR(is_collection ? generation->OpenCollection(options, spec, progress)
                                       : generation->OpenIndex(options, warm, progress));
   if (before != nullptr) HMANN_RETURN_IF_ERROR(CheckKind(path, generation->info(), *before));
   generation->load_seconds_ = SecondsSince(began);
@@ -91,11 +92,13 @@ absl::Status Generation::OpenIndex(const OpenOptions& options, bool warm, Progre
   return guard_->CheckOpened();
 }
 
-absl::Status Generation::OpenCollection(const OpenOptions& options, bool follow,
+absl::Status Generation::OpenCollection(const OpenOptions& options, const IndexSpec& spec,
                                         Progress* progress) {
   constexpr std::chrono::milliseconds kLook(500);  // a guess
-  const hmann::OpenCollection open{
-      .index = options, .read_only = follow, .follow = follow ? kLook : kLook * 0};
+  const hmann::OpenCollection open{.index = options,
+                                   .read_only = spec.follow,
+                                   .follow = spec.follow ? kLook : kLook * 0,
+                                   .delta_bytes = spec.delta_bytes};
   HMANN_ASSIGN_OR_RETURN(collection_, Collection::Open(path_, open, progress));
   const CollectionInfo info = collection_->info();
   shape_.dim = info.dim;
@@ -250,7 +253,7 @@ absl::StatusOr<Replaced> ServedIndex::Load(const std::string& path, const OpenOp
   absl::StatusOr<std::shared_ptr<Generation>> opened =
       is_same ? FailedPrecondition(path, ": is served, and its merges need no swap")
               : Generation::Open(path, options, warm, &loading->progress,
-                                 beside ? &before.generation().info() : nullptr, spec().follow);
+                                 beside ? &before.generation().info() : nullptr, spec());
   if (opened.ok()) {
     if (absl::Status good = (*opened)->Check(probe); !good.ok()) opened = good;
   }

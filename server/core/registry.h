@@ -55,12 +55,12 @@ class Generation {
  public:
   /// Opens the index and warms it, or opens the collection: for reading and writing, or
   /// to follow what another process writes. `progress`, if given, shows the loading.
-  /// `before`, if given, stays open meanwhile. Errors: those of FileGuard, Index::Open
-  /// (RESOURCE_EXHAUSTED if it does not fit in memory, too) and Collection::Open; with
+  /// `before`, if given, stays open meanwhile. `spec`: of a collection. Errors: those of FileGuard,
+  /// Index::Open (RESOURCE_EXHAUSTED if it does not fit in memory, too) and Collection::Open; with
   /// `before`, FAILED_PRECONDITION for another dimension, type or metric.
   static absl::StatusOr<std::shared_ptr<Generation>> Open(
       const std::string& path, const OpenOptions& options, bool warm = false,
-      Progress* progress = nullptr, const IndexInfo* before = nullptr, bool follow = false);
+      Progress* progress = nullptr, const IndexInfo* before = nullptr, const IndexSpec& spec = {});
 
   /// A number that is never reused. It grows from one generation of a name to the next.
   std::uint64_t number() const { return number_; }
@@ -90,7 +90,8 @@ class Generation {
   friend class Snapshot;
   Generation(std::string path, std::unique_ptr<FileGuard> guard);
   absl::Status OpenIndex(const OpenOptions& options, bool warm, Progress* progress);
-  absl::Status OpenCollection(const OpenOptions& options, bool follow, Progress* progress);
+  absl::Status OpenCollection(const OpenOptions& options, const IndexSpec& spec,
+                              Progress* progress);
   std::unique_ptr<AnySearcher> NewSearcher() const;
   bool Changed() const { return guard_ != nullptr && guard_->Changed(); }
 

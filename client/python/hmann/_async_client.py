@@ -106,6 +106,51 @@ class AsyncIndex(RemoteIndexFace):
             _write.WriteCalls(self._described, "Put", labels, vectors, attributes), timeout
         )
 
+    async def put_stream(
+        self,
+        batches: Union[Iterable[Tuple[Any, ...]], AsyncIterable[Tuple[Any, ...]]],
+        *,
+        timeout: float = 3600.0,
+    ) -> int:
+        """Like ``RemoteIndex.put_stream``; ``batches`` may also be an asynchronous iterable."""
+        puts = _write.StreamedPuts(self._described)
+        connection, end = self._client._connection, time.monotonic() + timeout
+        source = _each(batches)
+        coming: List[asyncio.Future[Any]] = []
+
+        async def send(call: Any) -> None:
+            try:
+                for message in puts.again():
+                    await call.write(message)
+                while True:
+                    if not coming:
+                        coming.append(asyncio.ensure_future(source.__anext__()))
+                    batch = await asyncio.shield(coming[0])  # a lost call does not lose it
+                    coming.clear()
+                    for message in puts.add(batch):
+                        await call.write(message)
+            except StopAsyncIteration:
+                pass
+            finally:
+                if not call.done():
+                    await call.done_writing()
+
+        while True:
+            call = connection.method("WriteStream")(timeout=end - time.monotonic())
+            sending = asyncio.ensure_future(send(call))
+            try:
+                async for response in call:
+                    puts.take(response)
+                await sending
+                return puts.rows
+            except grpc.RpcError as failed:
+                pause = puts.pause(connection, failed)
+            finally:
+                sending.cancel()
+                call.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+            await asyncio.sleep(pause)
+
     async def update(
         self, labels: ArrayLike, attributes: Attributes, *, timeout: Optional[float] = None
     ) -> int:

@@ -409,6 +409,67 @@ class RemoteIndex(RemoteIndexFace):
             _write.WriteCalls(self._described, "Put", labels, vectors, attributes), timeout
         )
 
+    def put_stream(
+        self, batches: Iterable[Tuple[Any, ...]], *, timeout: float = 3600.0
+    ) -> int:
+        """Inserts vectors that come in batches, over a single call.
+
+        The next batches are prepared and sent while the server writes. It holds this
+        client back while it has no room for more. If the connection is lost, batches
+        without an answer are sent again for up to 30 seconds; each is written once.
+
+        Args:
+            batches: (labels, vectors) or (labels, vectors, attributes) as for ``put``, each
+                of which is one write, or several if it is too large. Another thread
+                iterates over it.
+            timeout: seconds for all.
+
+        Returns:
+            The number of vectors put, summed over the writes.
+
+        Raises:
+            As for ``put``; a few batches after the one that failed may be in. An exception
+            raised by ``batches`` follows the writes before it.
+        """
+        puts = _write.StreamedPuts(self._described)
+        connection, end = self._client._connection, time.monotonic() + timeout
+        source, lock = iter(batches), threading.Lock()
+        raised: List[BaseException] = []
+
+        def messages(over: threading.Event) -> Iterator[Any]:
+            with lock:  # another thread may still take from `source` for the last call
+                sent = puts.again()
+            yield from sent
+            while True:
+                with lock:
+                    if over.is_set():
+                        return
+                    try:
+                        sent = puts.add(next(source))
+                    except StopIteration:
+                        return
+                    except Exception as error:
+                        raised.append(error)
+                        return
+                yield from sent
+
+        while True:
+            over = threading.Event()
+            left = end - time.monotonic()
+            call = connection.method("WriteStream")(messages(over), timeout=left)
+            try:
+                for response in call:
+                    puts.take(response)
+                if raised:
+                    raise raised[0]
+                return puts.rows
+            except grpc.RpcError as failed:
+                pause = puts.pause(connection, failed)
+            finally:
+                over.set()
+                call.cancel()
+            time.sleep(pause)
+
     def update(
         self, labels: ArrayLike, attributes: Attributes, *, timeout: Optional[float] = None
     ) -> int:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from numpy.typing import ArrayLike
 
-from hmann import _collection, _get, _wire, errors
+from hmann import _collection, _get, _status, _wire, errors
 from hmann.v1 import write_pb2 as pb
 
+_PATIENCE = 30.0  # seconds for a server to come back
+_PAUSE = 0.2  # seconds between two streams
 _NAME_BYTES = 4  # of a string's length on the wire, at most
 
 
@@ -76,6 +79,50 @@ class WriteCalls:
     def take(self, response: Any) -> None:
         """Counts what a call did."""
         self.rows += response.rows
+
+
+class StreamedPuts:
+    """The messages of a WriteStream that puts batches, until each is answered, so that the
+    rest can be sent again over another stream.
+    """
+
+    def __init__(self, described: Any) -> None:
+        self.rows = 0  # that were written
+        self._described = described
+        self._count = 0
+        self._sent: Dict[int, Any] = {}
+        self._lost_at: Optional[float] = None  # since when no stream has had an answer
+
+    def add(self, batch: Tuple[Any, ...]) -> List[Any]:
+        """The messages for (labels, vectors) or (labels, vectors, attributes)."""
+        new = []
+        for put in WriteCalls(self._described, "Put", *batch).requests():
+            new.append(pb.WriteStreamRequest(id=self._count, put=put))
+            self._sent[self._count] = new[-1]
+            self._count += 1
+        return new
+
+    def again(self) -> List[Any]:
+        """The messages that have no answer yet."""
+        return list(self._sent.values())
+
+    def take(self, response: Any) -> None:
+        """Counts what a write did. Raises its error."""
+        if response.WhichOneof("result") != "written":
+            raise _status.from_failure(response.failure)
+        self.rows += response.written.rows
+        self._sent.pop(response.id, None)
+        self._lost_at = None
+
+    def pause(self, connection: Any, failed: Any) -> float:
+        """Seconds until the next stream. Raises the error of the last one if there is none."""
+        error = connection.error(failed)
+        now = time.monotonic()
+        self._lost_at = self._lost_at or now
+        lost = isinstance(error, errors.UnavailableError)
+        if not (lost and connection.retry) or now - self._lost_at > _PATIENCE:
+            raise error from None
+        return _PAUSE
 
 
 def to_delete(

@@ -116,6 +116,54 @@ class WriteTest(WriteCase):
         self.assertEqual(self.live.delete(all=True), 50)
         self.assertEqual(self.live.search(self.base[0], 2).labels.tolist(), [-1, -1])
 
+    def test_batches_stream_in(self):
+        def batches():
+            for begin in range(0, 120, 40):  # more than the server takes at once
+                yield range(begin, begin + 40), self.base[begin : begin + 40]
+            yield "last", self.base[200], {"year": 2000}
+
+        self.assertEqual(self.live.put_stream(batches()), 121)
+        np.testing.assert_array_equal(self.live.get(range(120)), self.base[:120])
+        found = self.live.search(self.base[200], 1, filter="year = 2000", details=True)
+        self.assertEqual(found.names.tolist(), ["last"])
+        self.assertEqual(found.details["sequence"], 10)  # three of 16, 16 and 8, and one
+        self.assertEqual(self.live.put_stream([]), 0)
+
+        def breaks():
+            yield 500, self.base[0]
+            raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            self.live.put_stream(breaks())
+        self.live.get(500)
+        with self.assertRaisesRegex(bad, "128"):
+            self.live.put_stream([([1], self.base[:1, :5])])
+        with self.assertRaisesRegex(bad, "label 8"):
+            self.live.put_stream([(8, self.base[0], {"year": "x"}), (9, self.base[0])])
+        with self.assertRaises(hmann.DeadlineExceededError):
+            self.live.put_stream(iter(lambda: time.sleep(0.1) or (1, self.base[0]), 0), timeout=1)
+
+    def test_a_stream_outlives_a_kill(self):
+        def batches():
+            for i in range(60):
+                if i % 20 == 10:
+                    self.server.stop(signal.SIGKILL)
+                    self.server = Server(self.server.path, "--max-batch", 16, port=self.server.port)
+                yield range(5 * i, 5 * i + 5), self.base[5 * i : 5 * i + 5]
+
+        async def of_asyncio():
+            async with hmann.AsyncClient(self.server.address) as client:
+                return await (await client.open("sample")).put_stream(batches())
+
+        def writes():
+            return self.live.search(self.base[0], 1, details=True).details.get("sequence", 0)
+
+        for write in (lambda: self.live.put_stream(batches()), lambda: asyncio.run(of_asyncio())):
+            before = writes()
+            self.assertEqual(write(), 300)
+            np.testing.assert_array_equal(self.live.get(range(300)), self.base[:300])
+            self.assertEqual(writes() - before, 60)  # none twice
+
     def test_labels_may_be_strings(self):
         self.live.put(["cat.jpg", "dog"], self.base[:2])
         self.live.put(7, self.base[2])

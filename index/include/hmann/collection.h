@@ -148,9 +148,8 @@ struct CollectionInfo {
   std::uint64_t covered = 0;   ///< of the last write that the sealed index has
   std::uint64_t live = 0;      ///< vectors
   std::uint64_t sealed_rows = 0, sealed_dead = 0;
-  std::uint64_t delta_rows = 0;       ///< live vectors beside the sealed index
-  std::vector<std::uint64_t> graphs;  ///< rows of each small graph beside the sealed index
-  std::uint64_t tail_rows = 0;        ///< in no graph yet
+  std::uint64_t delta_rows = 0;  ///< live vectors that are not in the sealed index
+  std::uint64_t loose_rows = 0;  ///< of these, about, not in a graph yet
   std::uint64_t delta_bytes = 0, journal_bytes = 0;
   std::uint64_t merges = 0;  ///< since it was opened
   double merge_seconds = 0;  ///< that the last of them took

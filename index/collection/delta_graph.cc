@@ -1,0 +1,133 @@
+#include "index/collection/delta_graph.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+namespace hmann {
+namespace {
+
+/// A search begins at the nearest of so many rows at most, which are spread evenly, and
+/// at one of so many rows at least: guesses.
+constexpr NodeId kMostEntries = 128, kLeastStep = 32;
+/// Links of a new row, and those that stay when a row has no place for one more: guesses.
+constexpr std::uint32_t kNewLinks = TailChunk::kLinks / 2, kLinksLeft = TailChunk::kLinks * 3 / 4;
+/// The nearest candidates, which are followed however far away they are: a guess.
+constexpr std::uint32_t kAlways = 4;
+constexpr std::uint32_t kAtOnce = 64;
+
+}  // namespace
+
+void DeltaGraph::ReadLinks(const Tail& tail, NodeId node, NodeId nodes,
+                           std::vector<NodeId>* links) const {
+  links->clear();
+  const std::atomic<NodeId>* const stored = tail.Links(first_ + node);
+  for (std::uint32_t i = 0; i < TailChunk::kLinks; ++i) {
+    const NodeId to = stored[i].load(std::memory_order_relaxed);
+    if (to < nodes) links->push_back(to);
+  }
+}
+
+void DeltaGraph::WriteLinks(const Tail& tail, NodeId node, std::span<const NodeId> links) {
+  std::atomic<NodeId>* const stored = tail.Links(first_ + node);
+  for (std::uint32_t i = 0; i < TailChunk::kLinks; ++i)
+    stored[i].store(i < links.size() ? links[i] : kNoNode, std::memory_order_relaxed);
+}
+
+std::uint64_t DeltaGraph::Search(const Tail& tail, const Kernels& kernels, const std::byte* query,
+                                 std::uint32_t width, const EpsilonLimit& end,
+                                 Scratch& scratch) const {
+  const auto nodes =
+      std::min(nodes_.load(std::memory_order_acquire), static_cast<NodeId>(tail.end() - first_));
+  Beam& beam = scratch.layer.beam;
+  RowBatch& batch = scratch.layer.batch;
+  std::uint64_t distances = 0;
+  beam.Reset(width);
+  scratch.layer.visited.Clear();
+  batch.Reserve(kAtOnce);
+  const auto limit = [&] {
+    if (beam.size() < kAlways) return ~DistanceKey{0};
+    return std::max(beam.key(kAlways - 1), end.Limit(kernels, beam, beam));
+  };
+  const auto score = [&] {
+    batch.Score(kernels, query);
+    distances += batch.size;
+    batch.Keep(std::min(beam.bound(), limit()));
+    beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);
+    batch.size = 0;
+  };
+  const auto add = [&](NodeId node) {
+    const std::byte* const row = tail.Row(first_ + node);
+    PrefetchLines(row, PrefetchBytes(kernels));
+    batch.Add(node, row);
+  };
+  const NodeId step = std::max(kLeastStep, std::bit_ceil(nodes / kMostEntries));
+  for (NodeId node = 0; node < nodes; node += step) {
+    scratch.layer.visited.Insert(node);
+    add(node);
+    if (batch.size == kAtOnce) score();
+  }
+  score();
+  NodeId fresh[TailChunk::kLinks];
+  while (beam.HasNext(width) && beam.key(beam.next()) <= limit()) {
+    ReadLinks(tail, beam.PopNext(), nodes, &scratch.links);
+    const std::uint32_t count = scratch.layer.visited.InsertNew(
+        scratch.links.data(), static_cast<std::uint32_t>(scratch.links.size()), nodes, fresh);
+    for (std::uint32_t i = 0; i < count; ++i) add(fresh[i]);
+    if (beam.HasNext(width))  // perhaps the next one
+      PrefetchLines(tail.Links(first_ + beam.PeekNext()), TailChunk::kLinks * sizeof(NodeId));
+    score();
+  }
+  return distances;
+}
+
+void DeltaGraph::Insert(const Tail& tail, const Kernels& kernels, std::uint32_t width, float alpha,
+                        Scratch& scratch) {
+  const NodeId node = nodes_.load(std::memory_order_relaxed);
+  const std::uint64_t row = first_ + node;
+  if (tail.Has(row)) {
+    Search(tail, kernels, tail.Row(row), width, EpsilonLimit(), scratch);
+    const Beam& beam = scratch.layer.beam;
+    scratch.candidates.clear();
+    scratch.rows.clear();
+    for (std::uint32_t i = 0; i < beam.size(); ++i) {
+      if (!tail.Has(first_ + beam.id(i))) continue;
+      scratch.candidates.push_back({beam.key(i), beam.id(i)});
+      scratch.rows.push_back(tail.Row(first_ + beam.id(i)));
+    }
+    scratch.selector.Select(scratch.candidates, scratch.rows, kNewLinks, alpha, kernels,
+                            &scratch.chosen);
+    WriteLinks(tail, node, scratch.chosen);
+    for (const NodeId other : scratch.chosen) {
+      const DistanceKey key = kernels.one(tail.Row(row), tail.Row(first_ + other), kernels.dim);
+      LinkBack(tail, kernels, other, node, key, alpha, scratch);
+    }
+  }
+  nodes_.store(node + 1, std::memory_order_release);
+}
+
+void DeltaGraph::LinkBack(const Tail& tail, const Kernels& kernels, NodeId node, NodeId to,
+                          DistanceKey key, float alpha, Scratch& scratch) {
+  ReadLinks(tail, node, to, &scratch.links);
+  if (scratch.links.size() < TailChunk::kLinks) {
+    tail.Links(first_ + node)[scratch.links.size()].store(to, std::memory_order_relaxed);
+    return;
+  }
+  RowBatch& batch = scratch.layer.batch;
+  batch.Reserve(TailChunk::kLinks + 1);
+  batch.size = 0;
+  for (const NodeId link : scratch.links) batch.Add(link, tail.Row(first_ + link));
+  batch.Score(kernels, tail.Row(first_ + node));
+  std::vector<Candidate>& candidates = scratch.shorter;
+  candidates.assign(1, {key, to});
+  for (std::uint32_t i = 0; i < batch.size; ++i)
+    candidates.push_back({batch.keys[i], batch.ids[i]});
+  std::sort(candidates.begin(), candidates.end());
+  scratch.rows.clear();
+  for (const Candidate& candidate : candidates)
+    scratch.rows.push_back(tail.Row(first_ + candidate.id));
+  scratch.selector.Select(candidates, scratch.rows, kLinksLeft, alpha, kernels, &scratch.links);
+  WriteLinks(tail, node, scratch.links);
+}
+
+}  // namespace hmann

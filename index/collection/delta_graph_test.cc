@@ -1,0 +1,131 @@
+#include "index/collection/delta_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "datasets/vector_file.h"
+
+namespace hmann {
+namespace {
+
+/// The first rows of the sample in a tail, and a graph over them.
+class DeltaGraphTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kRows = 4000, kFirst = 100;
+
+  DeltaGraphTest()
+      : base_(*VectorFile::Open("datasets/sample/base.u8bin")),
+        queries_(*VectorFile::Open("datasets/sample/query.u8bin")),
+        kernels_(*ChooseKernels(DType::kU8, Metric::kL2, base_.dim())),
+        tail_(RoundUp(kernels_.row_bytes, 64)) {}
+
+  void Append(std::uint64_t row) {
+    const auto bytes = std::span(base_.Row(row), kernels_.row_bytes);
+    ASSERT_TRUE(tail_.Append(row, bytes, {}).ok());
+  }
+  void Insert() { graph_.Insert(tail_, kernels_, 48, 1.2F, inserted_); }
+
+  /// The share of the 10 nearest of rows [begin, end) that searches find.
+  double Recall(std::uint64_t begin, std::uint64_t end) {
+    ResolvedParams params;
+    params.k = 10;
+    params.epsilon = 0.15F;
+    std::uint64_t found = 0;
+    for (std::uint64_t q = 0; q < queries_.n(); ++q) {
+      std::vector<Candidate> exact;
+      for (std::uint64_t row = begin; row < end; ++row) {
+        const auto id = static_cast<NodeId>(row - graph_.first());
+        if (tail_.Has(row))
+          exact.push_back({kernels_.one(queries_.Row(q), tail_.Row(row), kernels_.dim), id});
+      }
+      std::partial_sort(exact.begin(), exact.begin() + 10, exact.end());
+      graph_.Search(tail_, kernels_, queries_.Row(q), 200, EpsilonLimit(params, ~DistanceKey{0}),
+                    scratch_);
+      const Beam& beam = scratch_.layer.beam;
+      for (std::uint32_t i = 0; i < 10; ++i)
+        for (std::uint32_t at = 0; at < beam.size(); ++at)
+          found += beam.id(at) == exact[i].id ? 1 : 0;
+    }
+    return static_cast<double>(found) / static_cast<double>(10 * queries_.n());
+  }
+
+  const VectorFile base_, queries_;
+  const Kernels kernels_;
+  Tail tail_;
+  DeltaGraph graph_{kFirst};
+  DeltaGraph::Scratch inserted_, scratch_;
+};
+
+TEST_F(DeltaGraphTest, FindsTheNearestRowsInWhateverOrderTheyCame) {
+  // The rows of a photograph follow each other in the sample.
+  for (std::uint64_t row = 0; row < kRows; ++row) Append(row);
+  while (graph_.end() < kRows) Insert();
+  EXPECT_GE(Recall(kFirst, kRows), 0.97);
+  for (std::uint64_t row = kFirst; row < kRows; row += 2) tail_.Kill(row);
+  EXPECT_GE(Recall(kFirst, kRows), 0.95);
+}
+
+TEST_F(DeltaGraphTest, RowsThatWereDeadGetNoLinks) {
+  for (std::uint64_t row = 0; row < kRows; ++row) Append(row);
+  for (std::uint64_t row = kFirst; row < kRows; ++row)
+    if (row % 3 != 0) tail_.Kill(row);
+  while (graph_.end() < kRows) Insert();
+  for (std::uint64_t row = kFirst; row < kRows; ++row) {
+    if (!tail_.Has(row)) {
+      EXPECT_EQ(tail_.Links(row)[0], kNoNode) << row;
+    }
+  }
+  EXPECT_GE(Recall(kFirst, kRows), 0.97);
+}
+
+/// A moment sees its own rows only, whatever is inserted meanwhile.
+TEST_F(DeltaGraphTest, IsSearchedWhileItGrows) {
+  for (std::uint64_t row = 0; row < kRows / 2; ++row) Append(row);
+  while (graph_.end() < kRows / 2) Insert();
+  const Tail before = tail_;
+  for (std::uint64_t row = kRows / 2; row < kRows; ++row) Append(row);
+  std::thread inserter([&] {
+    while (graph_.end() < kRows) Insert();
+  });
+  do {
+    for (std::uint64_t q = 0; q < queries_.n(); ++q) {
+      graph_.Search(before, kernels_, queries_.Row(q), 50, EpsilonLimit(), scratch_);
+      const Beam& beam = scratch_.layer.beam;
+      ASSERT_EQ(beam.size(), 50u);
+      for (std::uint32_t i = 0; i < beam.size(); ++i) {
+        ASSERT_LT(beam.id(i), kRows / 2 - kFirst);
+        ASSERT_EQ(beam.key(i),
+                  kernels_.one(queries_.Row(q), before.Row(kFirst + beam.id(i)), kernels_.dim));
+      }
+    }
+  } while (graph_.end() < kRows);
+  inserter.join();
+  EXPECT_GE(Recall(kFirst, kRows), 0.97);
+}
+
+TEST_F(DeltaGraphTest, ATailForgetsItsBeginning) {
+  for (std::uint64_t row = 0; row < 3000; ++row) Append(row);
+  for (std::uint64_t row = 0; row < 3000; row += 5) tail_.Kill(row);
+  const auto rows = [&](std::uint64_t begin, std::uint64_t end) {
+    std::vector<std::uint64_t> seen;
+    tail_.ForSet(tail_.words(), begin, end, [&](std::uint64_t row) { seen.push_back(row); });
+    return seen;
+  };
+  for (const std::uint64_t first : {0, 1, 63, 64, 1000, 1024, 2500, 2999}) {
+    tail_.DropBefore(first);
+    std::vector<std::uint64_t> wanted;
+    for (std::uint64_t row = first; row < 3000; ++row)
+      if (row % 5 != 0) wanted.push_back(row);
+    EXPECT_EQ(rows(first, 3000), wanted) << first;
+    EXPECT_EQ(tail_.live(), wanted.size());
+    std::erase_if(wanted, [](std::uint64_t row) { return row < 2600 || row >= 2870; });
+    EXPECT_EQ(rows(std::max<std::uint64_t>(first, 2600), std::max<std::uint64_t>(first, 2870)),
+              wanted);
+  }
+}
+
+}  // namespace
+}  // namespace hmann
