@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -16,17 +17,26 @@ struct TaskContext {
   ThreadPool& pool;
   Progress& progress;
   const std::atomic<bool>* cancelled = nullptr;  ///< nullptr: never cancelled
-  const std::atomic<bool>* paused = nullptr;     ///< nullptr: never paused
+  const std::atomic<bool>* slowed = nullptr;     ///< nullptr: never slowed down
 
-  /// Waits while the task is paused. Thread-safe. The pool's loops skip the rest of their
-  /// work once this is true.
+  /// Thread-safe. The pool's loops skip the rest of their work once this is true. While
+  /// the task is slowed down, waits for twice the time since this thread's last call.
   bool Cancelled() const {
-    while (paused != nullptr && paused->load(std::memory_order_relaxed) && !IsCancelled())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (slowed != nullptr) Slow();
     return IsCancelled();
   }
   bool IsCancelled() const {
     return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
+  }
+  void Slow() const {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds kMost(500);  // that it waits: a guess
+    static thread_local Clock::time_point last = Clock::now();
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point until = now + std::min<Clock::duration>(2 * (now - last), kMost);
+    while (slowed->load(std::memory_order_relaxed) && Clock::now() < until && !IsCancelled())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    last = Clock::now();
   }
   /// Errors: CANCELLED.
   absl::Status CheckCancelled() const {

@@ -45,6 +45,7 @@ std::uint64_t DeltaGraph::Search(const Tail& tail, const Kernels& kernels, const
   beam.Reset(width);
   scratch.layer.visited.Clear();
   batch.Reserve(kAtOnce);
+  batch.size = 0;
   const auto limit = [&] {
     if (beam.size() < kAlways) return ~DistanceKey{0};
     return std::max(beam.key(kAlways - 1), end.Limit(kernels, beam, beam));

@@ -81,6 +81,26 @@ TEST_F(DeltaGraphTest, RowsThatWereDeadGetNoLinks) {
   EXPECT_GE(Recall(kFirst, kRows), 0.97);
 }
 
+TEST_F(DeltaGraphTest, ALaterGraphLeadsToItsOwnRowsOnly) {
+  for (std::uint64_t row = 0; row < kRows; ++row) Append(row);
+  graph_.Close(kRows / 2);
+  while (graph_.end() < graph_.limit()) Insert();
+  DeltaGraph later(kRows / 2);
+  while (later.end() < kRows) {
+    later.Insert(tail_, kernels_, 48, 1.2F, inserted_);
+    const auto nodes = static_cast<NodeId>(later.end() - later.first());
+    for (std::uint32_t i = 0; i < TailChunk::kLinks; ++i) {
+      const NodeId to = tail_.Links(later.end() - 1)[i];
+      EXPECT_TRUE(to == kNoNode || to < nodes) << to;
+    }
+    later.Search(tail_, kernels_, queries_.Row(0), 48, EpsilonLimit(), inserted_);
+    const Beam& beam = inserted_.layer.beam;
+    EXPECT_EQ(beam.size(), std::min<std::uint32_t>(48, nodes));
+    for (std::uint32_t i = 1; i < beam.size(); ++i) EXPECT_NE(beam.id(i), beam.id(i - 1));
+  }
+  EXPECT_GE(Recall(kFirst, kRows / 2), 0.97);
+}
+
 /// A moment sees its own rows only, whatever is inserted meanwhile.
 TEST_F(DeltaGraphTest, IsSearchedWhileItGrows) {
   for (std::uint64_t row = 0; row < kRows / 2; ++row) Append(row);

@@ -228,14 +228,14 @@ absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress
 
 absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
                                         const std::atomic<bool>& cancelled) const {
-  // While it is not late, a build takes only what searches leave of the processor, and
-  // half of that while they come, since they also share caches with it: guesses.
-  constexpr std::chrono::milliseconds kTurn(10), kRecently(100);
+  // While it is not late, a build takes only what searches leave of the processor, and a
+  // third of that while they come, since it shares caches with them: guesses.
+  constexpr std::chrono::milliseconds kLook(50), kRecently(100);
   const auto start = std::chrono::steady_clock::now();
   for (bool hurries = !options_.merges;; hurries = true) {
-    std::atomic<bool> ends = false, paused = false;
+    std::atomic<bool> ends = false, slowed = false;
     call.build.cancelled = &ends;
-    call.build.paused = &paused;
+    call.build.slowed = &slowed;
     std::future<absl::Status> building = std::async(std::launch::async, [&] {
       if (options_.merges) hurries ? StepBehind() : StepAside();
       const absl::StatusOr<CalibratedBuild> built = Build(call, progress);
@@ -243,12 +243,12 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
       const absl::Status calibrated = built->calibration.status();
       return absl::IsCancelled(calibrated) ? calibrated : absl::OkStatus();
     });
-    while (building.wait_for(kTurn) == std::future_status::timeout) {
+    while (building.wait_for(kLook) == std::future_status::timeout) {
       const std::shared_ptr<const Moment> now = Now();
       const bool is_late = !hurries && EndsLate(*now, SecondsSince(start));
       // A thread that has stepped aside cannot come back, but another one can go on.
       ends = cancelled || (is_late && call.build.keep_work);
-      paused = !hurries && !is_late && !paused && now->facts->WasSearchedWithin(kRecently);
+      slowed = !hurries && !is_late && now->facts->WasSearchedWithin(kRecently);
     }
     absl::Status built = building.get();
     if (hurries || cancelled || !absl::IsCancelled(built)) return built;

@@ -45,7 +45,7 @@ class Pipeline {
   Pipeline(const BuildOptions& options, Progress& progress)
       : options_(options),
         pool_(options.threads > 0 ? options.threads : UsableCores()),
-        job_{pool_, progress, options.cancelled, options.paused} {
+        job_{pool_, progress, options.cancelled, options.slowed} {
     report_.threads = pool_.threads();
   }
 

@@ -9,8 +9,10 @@ namespace {
 
 /// Writes that may wait for a collection, and threads that write to it: guesses.
 constexpr std::size_t kMostWaiting = 1024;
-constexpr int kMostThreads = 16;
+constexpr std::size_t kMostThreads = 16;
 constexpr std::chrono::milliseconds kComeAgain(50);
+/// For which a thread waits for the next write: to start one takes longer than a write.
+constexpr std::chrono::milliseconds kStay(100);
 
 }  // namespace
 
@@ -26,7 +28,9 @@ absl::Status Writers::Submit(std::uint64_t generation, std::uint64_t bytes,
     }
     bytes_ += bytes;
     queue.waiting.push_back({bytes, std::move(write)});
-    if (queue.threads == kMostThreads) return absl::OkStatus();
+    queue.wake.notify_one();
+    if (queue.threads == kMostThreads || queue.waiting.size() <= queue.idle)
+      return absl::OkStatus();
     ++queue.threads;
   }
   // Without another thread, the caller's writes.
@@ -38,8 +42,11 @@ void Writers::Drain(std::uint64_t generation) {
   while (true) {
     Waiting next{};
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       Queue& queue = queues_[generation];
+      ++queue.idle;
+      queue.wake.wait_for(lock, kStay, [&] { return !queue.waiting.empty(); });
+      --queue.idle;
       if (queue.waiting.empty()) {
         if (--queue.threads == 0) queues_.erase(generation);
         return;

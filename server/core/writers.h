@@ -1,13 +1,14 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "server/core/loader.h"
 
@@ -37,7 +38,8 @@ class Writers {
   };
   struct Queue {
     std::deque<Waiting> waiting;
-    int threads = 0;
+    std::size_t threads = 0, idle = 0;  ///< idle: those that wait for more
+    std::condition_variable wake;
   };
 
   void Drain(std::uint64_t generation);
@@ -46,7 +48,7 @@ class Writers {
   const std::uint64_t most_bytes_;
   std::mutex mutex_;  // guards all below
   std::uint64_t bytes_ = 0;
-  absl::flat_hash_map<std::uint64_t, Queue> queues_;  // by generation; those with threads
+  std::map<std::uint64_t, Queue> queues_;  // by generation; those with threads
 };
 
 }  // namespace hmann::server

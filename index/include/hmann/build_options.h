@@ -82,8 +82,8 @@ struct BuildOptions {
   std::span<const std::uint64_t> label_values;
   /// Not owned. Build returns CANCELLED soon after it becomes true.
   const std::atomic<bool>* cancelled = nullptr;
-  /// Not owned. Build waits, soon after it becomes true, until it is false.
-  const std::atomic<bool>* paused = nullptr;
+  /// Not owned. While it is true, Build works for a third of the time.
+  const std::atomic<bool>* slowed = nullptr;
 
   absl::Status Validate() const;
   /// Checks that the output can be written, so that a failure shows before the work and
