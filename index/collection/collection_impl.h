@@ -104,14 +104,15 @@ class CollectionImpl final : public Collection {
   /// Whether much more would come before the end of a merge than should: it has run for
   /// so long, and takes as long as the last one.
   bool EndsLate(const Moment& moment, double merging_seconds) const;
-  absl::Status Merge(Progress& progress, const std::atomic<bool>& cancelled);
+  /// `is_asked`: somebody waits for it.
+  absl::Status Merge(Progress& progress, const std::atomic<bool>& cancelled, bool is_asked);
   /// The last write that the files of an interrupted merge have; 0: there are none.
   std::uint64_t InterruptedMerge() const;
-  absl::Status BuildAside(BuildCall& call, Progress& progress,
-                          const std::atomic<bool>& cancelled) const;
   absl::StatusOr<MergeJob> StartMerge(Progress& progress, const std::atomic<bool>& cancelled);
   absl::Status BuildMerged(const MergeJob& job, Progress& progress,
-                           const std::atomic<bool>& cancelled) const;
+                           const std::atomic<bool>& cancelled, bool is_asked) const;
+  absl::Status BuildAside(BuildCall& call, Progress& progress, const std::atomic<bool>& cancelled,
+                          bool is_asked) const;
   /// From now on, rows go to a new graph.
   void CutGraphs();
   absl::Status SwapMerged(const MergeJob& job, Progress& progress);

@@ -54,7 +54,7 @@ void CollectionImpl::MergeWhenDue() {
       wake_.wait(lock, [&] { return stop_ || WantsMerge(*Now()); });
       if (stop_) return;
     }
-    Note(Merge(quiet, stop_));
+    Note(Merge(quiet, stop_, /*is_asked=*/false));
   }
 }
 
@@ -68,7 +68,7 @@ absl::Status CollectionImpl::Compact(Progress& progress, const std::atomic<bool>
       covered = manifest_.covered;
     }
     if (covered >= asked->sequence) return absl::OkStatus();
-    HMANN_RETURN_IF_ERROR(Merge(progress, cancelled == nullptr ? stop_ : *cancelled));
+    HMANN_RETURN_IF_ERROR(Merge(progress, cancelled == nullptr ? stop_ : *cancelled, true));
   }
 }
 
@@ -95,7 +95,8 @@ class CollectionImpl::Shown {
   CollectionImpl& of_;
 };
 
-absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& cancelled) {
+absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& cancelled,
+                                   bool is_asked) {
   std::unique_lock merging(merge_mutex_, std::defer_lock);
   while (!merging.try_lock()) {
     if (cancelled) return absl::CancelledError("stopped");
@@ -104,13 +105,13 @@ absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& 
   const auto start = std::chrono::steady_clock::now();
   HMANN_ASSIGN_OR_RETURN(const MergeJob job, StartMerge(progress, cancelled));
   const Shown shown(*this, progress);
-  absl::Status built = BuildMerged(job, progress, cancelled);
+  absl::Status built = BuildMerged(job, progress, cancelled, is_asked);
   if (absl::IsFailedPrecondition(built)) {
     // The work of an interrupted merge is refused: the collection was moved, or the
     // program is of another version.
     std::error_code error;
     std::filesystem::remove_all(MergeFiles(folder_).work(), error);
-    built = BuildMerged(job, progress, cancelled);
+    built = BuildMerged(job, progress, cancelled, is_asked);
   }
   HMANN_RETURN_IF_ERROR(built);
   HMANN_RETURN_IF_ERROR(SwapMerged(job, progress));
@@ -205,7 +206,7 @@ int CollectionImpl::MergeThreads(const Moment& moment) const {
 }
 
 absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress,
-                                         const std::atomic<bool>& cancelled) const {
+                                         const std::atomic<bool>& cancelled, bool is_asked) const {
   if (job.rows == 0) return absl::OkStatus();
   const MergeFiles files(folder_);
   BuildCall call;
@@ -223,21 +224,22 @@ absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress
   }
   if (!manifest_.queries.empty()) call.calibrate.queries = folder_ + "/" + manifest_.queries;
   if (!job.types.empty()) call.attributes = {.from = files.attributes(), .types = job.types};
-  return BuildAside(call, progress, cancelled);
+  return BuildAside(call, progress, cancelled, is_asked);
 }
 
 absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
-                                        const std::atomic<bool>& cancelled) const {
-  // While it is not late, a build takes only what searches leave of the processor, and a
-  // third of that while they come, since it shares caches with them: guesses.
+                                        const std::atomic<bool>& cancelled, bool is_asked) const {
+  // While it is not late, a build works for a third of the time if searches come, since
+  // it shares caches with them, and takes only what they leave of the processor, unless a
+  // user waits for it: guesses.
   constexpr std::chrono::milliseconds kLook(50), kRecently(100);
   const auto start = std::chrono::steady_clock::now();
-  for (bool hurries = !options_.merges;; hurries = true) {
+  for (bool is_aside = options_.merges && !is_asked;; is_aside = false) {
     std::atomic<bool> ends = false, slowed = false;
     call.build.cancelled = &ends;
     call.build.slowed = &slowed;
     std::future<absl::Status> building = std::async(std::launch::async, [&] {
-      if (options_.merges) hurries ? StepBehind() : StepAside();
+      if (options_.merges) is_aside ? StepAside() : StepBehind();
       const absl::StatusOr<CalibratedBuild> built = Build(call, progress);
       if (!built.ok()) return built.status();
       const absl::Status calibrated = built->calibration.status();
@@ -245,13 +247,13 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
     });
     while (building.wait_for(kLook) == std::future_status::timeout) {
       const std::shared_ptr<const Moment> now = Now();
-      const bool is_late = !hurries && EndsLate(*now, SecondsSince(start));
+      const bool is_late = EndsLate(*now, SecondsSince(start));
       // A thread that has stepped aside cannot come back, but another one can go on.
-      ends = cancelled || (is_late && call.build.keep_work);
-      slowed = !hurries && !is_late && now->facts->WasSearchedWithin(kRecently);
+      ends = cancelled || (is_aside && is_late && call.build.keep_work);
+      slowed = options_.merges && !is_late && now->facts->WasSearchedWithin(kRecently);
     }
     absl::Status built = building.get();
-    if (hurries || cancelled || !absl::IsCancelled(built)) return built;
+    if (!is_aside || cancelled || !absl::IsCancelled(built)) return built;
   }
 }
 
