@@ -94,8 +94,9 @@ class CollectionImpl final : public Collection {
   /// Kills in `part` the labels that writes after `*after` have changed, and sets it to
   /// the last of these.
   absl::Status KillChanged(std::uint64_t* after, Moment::Part* part) const;
-  /// Remembers an error of the background, and waits before the next attempt.
-  void Note(const absl::Status& status);
+  /// Counts failures of merges one after the other, remembers the error, and waits before
+  /// the next attempt.
+  void Note(const absl::Status& status, int* failures);
 
   // merge.cc
   class Shown;
@@ -104,7 +105,7 @@ class CollectionImpl final : public Collection {
   /// Whether much more would come before the end of a merge than should: it has run for
   /// so long, and takes as long as the last one.
   bool EndsLate(const Moment& moment, double merging_seconds) const;
-  /// `is_asked`: somebody waits for it.
+  /// `is_asked`: a caller waits for it.
   absl::Status Merge(Progress& progress, const std::atomic<bool>& cancelled, bool is_asked);
   /// The last write that the files of an interrupted merge have; 0: there are none.
   std::uint64_t InterruptedMerge() const;

@@ -29,7 +29,8 @@ void CollectionImpl::MakeGraphs() {
   StepBehind();
   // As in the sealed index, except that a search of a small graph is cheap: a guess.
   const std::uint32_t width = std::min<std::uint32_t>(manifest_.build.ef_construction, 48);
-  const float alpha = AlphaFor(manifest_.dtype, manifest_.build.metric, 1.2F);
+  // A ratio of inner products means nothing (NeighborSelector).
+  const float alpha = manifest_.build.metric == Metric::kInnerProduct ? 1.0F : 1.2F;
   DeltaGraph::Scratch scratch;
   while (true) {
     {
@@ -49,15 +50,17 @@ void CollectionImpl::MakeGraphs() {
   }
 }
 
-void CollectionImpl::Note(const absl::Status& status) {
+void CollectionImpl::Note(const absl::Status& status, int* failures) {
+  *failures = status.ok() ? 0 : *failures + 1;
   if (status.ok() || stop_) return;
   {
     const std::scoped_lock lock(facts_mutex_);
     last_error_ = std::string(status.message());
   }
-  // The next attempt may succeed. 10 s are a guess.
+  // The next attempt may succeed. Each begins a graph: 10 to 80 s are a guess.
+  const std::chrono::seconds pause(10 << std::min(*failures - 1, 3));
   std::unique_lock lock(wake_mutex_);
-  wake_.wait_for(lock, std::chrono::seconds(10), [&] { return stop_.load(); });
+  wake_.wait_for(lock, pause, [&] { return stop_.load(); });
 }
 
 absl::Status CollectionImpl::KillChanged(std::uint64_t* after, Moment::Part* part) const {

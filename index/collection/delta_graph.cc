@@ -7,8 +7,8 @@
 namespace hmann {
 namespace {
 
-/// A search begins at the nearest of so many rows at most, which are spread evenly, and
-/// at one of so many rows at least: guesses.
+/// The rows from which the nearest one begins a search: at most this number, spread
+/// evenly, or one for each kLeastStep rows: guesses.
 constexpr NodeId kMostEntries = 128, kLeastStep = 32;
 /// Links of a new row, and those that stay when a row has no place for one more: guesses.
 constexpr std::uint32_t kNewLinks = TailChunk::kLinks / 2, kLinksLeft = TailChunk::kLinks * 3 / 4;

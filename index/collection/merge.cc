@@ -48,13 +48,14 @@ bool CollectionImpl::EndsLate(const Moment& moment, double merging_seconds) cons
 void CollectionImpl::MergeWhenDue() {
   StepBehind();
   Progress quiet(Progress::Show::kNever);
+  int failures = 0;
   while (true) {
     {
       std::unique_lock lock(wake_mutex_);
       wake_.wait(lock, [&] { return stop_ || WantsMerge(*Now()); });
       if (stop_) return;
     }
-    Note(Merge(quiet, stop_, /*is_asked=*/false));
+    Note(Merge(quiet, stop_, /*is_asked=*/false), &failures);
   }
 }
 

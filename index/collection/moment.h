@@ -141,7 +141,7 @@ class PreparedSearch {
   /// Rows of the delta that are alive and match, a bit each; absent: all that are alive.
   std::optional<std::vector<std::uint64_t>> delta;
   std::uint64_t delta_matching = 0;
-  /// Of a search in its graphs, in which dead rows count; absent: scan all.
+  /// For a search in its graphs, in which dead rows count; absent: scan all.
   std::optional<ResolvedParams> delta_params;
   std::uint64_t matching = 0;
 };

@@ -33,7 +33,7 @@ struct TailChunk {
   std::array<std::atomic<NodeId>, kRows * kLinks> links;  ///< DeltaGraph
 };
 
-/// The delta's rows [first, end), which a merge has not taken yet, and which of them are
+/// The delta's rows [first, end), which no sealed index has yet, and which of them are
 /// alive.
 class Tail {
  public:

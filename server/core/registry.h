@@ -54,10 +54,11 @@ struct AnySearcher {
 class Generation {
  public:
   /// Opens the index and warms it, or opens the collection: for reading and writing, or
-  /// to follow what another process writes. `progress`, if given, shows the loading.
-  /// `before`, if given, stays open meanwhile. `spec`: of a collection. Errors: those of FileGuard,
-  /// Index::Open (RESOURCE_EXHAUSTED if it does not fit in memory, too) and Collection::Open; with
-  /// `before`, FAILED_PRECONDITION for another dimension, type or metric.
+  /// to follow what another process writes, as `spec` says. `progress`, if given, shows
+  /// the loading. `before`, if given, stays open meanwhile. Errors: those of FileGuard,
+  /// Index::Open (RESOURCE_EXHAUSTED if it does not fit in memory, too) and
+  /// Collection::Open; with `before`, FAILED_PRECONDITION for another dimension, type or
+  /// metric.
   static absl::StatusOr<std::shared_ptr<Generation>> Open(
       const std::string& path, const OpenOptions& options, bool warm = false,
       Progress* progress = nullptr, const IndexInfo* before = nullptr, const IndexSpec& spec = {});
