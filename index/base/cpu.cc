@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "index/base/cgroup.h"
 
@@ -28,7 +29,7 @@ std::vector<std::string> CgroupFolders(const std::string& controller, const std:
     if (std::find(controllers.begin(), controllers.end(), controller) == controllers.end())
       continue;
     const std::string mount =
-        root + (controller.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller);
+        absl::StrCat(root, "/sys/fs/cgroup", controller.empty() ? "" : "/", controller);
     for (std::string path = fields[2]; !path.empty() && path != "/"; path.resize(path.rfind('/'))) {
       folders.push_back(mount + path);
     }
