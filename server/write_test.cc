@@ -372,6 +372,65 @@ TEST_F(WriteTest, AStreamWaitsForRoom) {
   EXPECT_EQ(client().Describe("live")->collection->sequence, before + 2);
 }
 
+/// Each of many writers is told when to come again, comes, and has its turn.
+TEST_F(WriteTest, ManyWritersWaitForRoom) {
+  delta_bytes_ = 1 << 20;
+  Serve();
+  std::uint64_t next = 1000;
+  while (Put({next}, {.deadline = std::chrono::milliseconds(200)}).ok()) ++next;
+  std::atomic<int> done = 0;
+  std::vector<std::thread> writers;
+  for (std::uint64_t label = 0; label < 64; ++label) {
+    writers.emplace_back([&, label] {
+      absl::Status last = absl::UnknownError("");
+      for (int tries = 0; tries < 150 && !last.ok(); ++tries) {
+        last = Put({label}).status();
+        EXPECT_TRUE(last.ok() || absl::IsResourceExhausted(last)) << last;
+        std::this_thread::sleep_for(std::chrono::milliseconds(last.ok() ? 0 : 200));
+      }
+      EXPECT_TRUE(last.ok()) << last;
+      ++done;
+    });
+  }
+  EXPECT_EQ(done, 0);
+  ASSERT_TRUE(client().Compact("live", {.deadline = std::chrono::minutes(1)}).ok());
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(client().Describe("live")->n, next - 1000 + 64);
+}
+
+TEST_F(WriteTest, WhatIsAcknowledgedWhileItIsUnloadedIsThere) {
+  // The SHA-256 of "operator".
+  tokens_ = folder_.Write(
+      "tokens", "06e55b633481f7bb072957eabcf110c972e86691c3cfedabe088024bffe42f23 admin\n");
+  Serve();
+  const auto connect = [&] {
+    return *client::Client::Connect(
+        served_->server->address(),
+        {.own_connection = true, .retry = false, .token_file = folder_.Write("op", "operator")});
+  };
+  client::Client admin = connect();
+  std::atomic<int> acknowledged = 0;
+  std::vector<std::thread> writers;
+  for (std::uint64_t w = 0; w < 4; ++w) {
+    writers.emplace_back([&, w, writer = connect()]() mutable {
+      for (std::uint64_t label = w * 10'000;; ++label) {
+        const auto put = writer.Put("live", {.labels = {{label}}}, Raw(Made(label % 250)));
+        if (!put.ok()) {
+          EXPECT_EQ(put.status().code(), StatusCode::kNotFound) << put.status();
+          return;
+        }
+        ++acknowledged;
+      }
+    });
+  }
+  while (acknowledged < 40) std::this_thread::yield();
+  EXPECT_TRUE(admin.Unload("live").ok());
+  for (std::thread& writer : writers) writer.join();
+  const auto loaded = admin.Load("live", live_, {}, {.deadline = std::chrono::minutes(1)});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(admin.Describe("live")->n, static_cast<std::uint64_t>(acknowledged));
+}
+
 /// Searches go on, whatever else happens.
 TEST_F(WriteTest, NoSearchFailsWhileItMergesAndIndexesAreSwapped) {
   const bool is_soak = std::getenv("HMANN_SOAK") != nullptr;

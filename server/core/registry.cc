@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -99,7 +100,13 @@ absl::Status Generation::OpenCollection(const OpenOptions& options, const IndexS
                                    .read_only = spec.follow,
                                    .follow = spec.follow ? kLook : kLook * 0,
                                    .delta_bytes = spec.delta_bytes};
-  HMANN_ASSIGN_OR_RETURN(collection_, Collection::Open(path_, open, progress));
+  // One that was unloaded just now may still be closing: 2 s are a guess.
+  absl::StatusOr<std::shared_ptr<Collection>> opened = Collection::Open(path_, open, progress);
+  for (int tries = 0; absl::IsFailedPrecondition(opened.status()) && tries < 20; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    opened = Collection::Open(path_, open, progress);
+  }
+  HMANN_ASSIGN_OR_RETURN(collection_, std::move(opened));
   const CollectionInfo info = collection_->info();
   shape_.dim = info.dim;
   shape_.dtype = info.dtype;
