@@ -372,7 +372,7 @@ TEST_F(WriteTest, AStreamWaitsForRoom) {
   EXPECT_EQ(client().Describe("live")->collection->sequence, before + 2);
 }
 
-/// Each of many writers is told when to come again, comes, and has its turn.
+/// Each of many writers learns when to come again, comes, and has its turn.
 TEST_F(WriteTest, ManyWritersWaitForRoom) {
   delta_bytes_ = 1 << 20;
   Serve();
