@@ -239,7 +239,10 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
   // user waits for it: guesses.
   constexpr std::chrono::milliseconds kLook(50), kRecently(100);
   const auto start = std::chrono::steady_clock::now();
-  for (bool is_aside = options_.merges && !is_asked;; is_aside = false) {
+  // A thread that has stepped aside cannot come back, but another one can continue, if
+  // the build keeps its work.
+  bool is_aside = options_.merges && !is_asked && call.build.keep_work;
+  for (;; is_aside = false) {
     std::atomic<bool> ends = false, slowed = false;
     call.build.cancelled = &ends;
     call.build.slowed = &slowed;
@@ -253,8 +256,7 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
     while (building.wait_for(kLook) == std::future_status::timeout) {
       const std::shared_ptr<const Moment> now = Now();
       const bool is_late = EndsLate(*now, SecondsSince(start));
-      // A thread that has stepped aside cannot come back, but another one can go on.
-      ends = cancelled || (is_aside && is_late && call.build.keep_work);
+      ends = cancelled || (is_aside && is_late);
       slowed = options_.merges && !is_late && now->facts->WasSearchedWithin(kRecently);
     }
     absl::Status built = building.get();
