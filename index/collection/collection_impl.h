@@ -25,9 +25,10 @@
 namespace hmann {
 
 /// A collection that is open. Writers queue; the first of them writes for all that wait
-/// (one transaction), under `writing_`. Two threads work in the background, also under
-/// `writing_` where they change what is served: one makes graphs of the tail (delta.cc),
-/// one merges (merge.cc). Readers take `now_` and hold no lock.
+/// (one transaction), under `writing_`. Two threads work in the background: one inserts
+/// new rows into graphs (delta.cc), one merges (merge.cc), under `writing_` where it
+/// changes what is served. Readers take `now_`; where they ask for rows by label or for a
+/// filter, they hold the lock of DeltaFacts for a moment.
 class CollectionImpl final : public Collection {
  public:
   static absl::StatusOr<std::shared_ptr<CollectionImpl>> Open(const std::string& folder,

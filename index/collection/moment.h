@@ -78,7 +78,7 @@ struct DeltaFacts {
   }
 
  private:
-  std::atomic<Clock::time_point> searched_at_ = Clock::time_point::min() + std::chrono::hours(1);
+  std::atomic<Clock::time_point> searched_at_ = Clock::time_point();  ///< when it booted: never
 };
 
 /// What does not change while a collection is open.
