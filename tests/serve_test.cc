@@ -450,6 +450,7 @@ TEST_F(ServeTest, NamesThatAreNotUtf8) {
   client::Client client = Connected(server.address());
   const auto described = client.Describe("sample", {}, true);
   ASSERT_TRUE(described.ok()) << described.status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(client.WaitReady("bad", {.deadline = 20s})));
   const auto listed = client.List({});
   ASSERT_TRUE(listed.ok()) << listed.status();
   EXPECT_THAT((*listed)[1].reason, HasSubstr("bad\xef\xbf\xbd.hmann"));
