@@ -14,6 +14,9 @@
 /// - "round": `others_busy` `others_steal` over a whole round;
 /// - "device": a drive by itself, by depth; "dram": the machine's memory;
 /// - "memory": a system's use of its limit;
+/// - "runbook": a runbook of changes and searches at one target: mean `recall`,
+///   `least_recall`, seconds of both, `merges`; before it, its "step" lines, one for each
+///   search: `step` `vectors` `target` `recall` `qps`;
 /// - "data": with several sizes, one of them, followed by all its lines.
 #pragma once
 
@@ -82,7 +85,7 @@ std::vector<Curve> CurvesOf(const std::vector<Json>& lines);
 /// - `noise` of systems that ran twice: `system` `recall` `ratio` `ratio_mad`;
 /// - `quiet`: `runs` `noisy` `busy` `steal` (medians over rounds);
 /// - `memory` (of DRAM: `loads` `ns_a_line`), `disk` (`measured` `most_iops`, `memory`),
-///   `sizes` and `load`, if there are such lines.
+///   `sizes`, `load`, `runbooks` and their `steps`, if there are such lines.
 ///
 /// null: the curve does not reach the target, or nothing was requested, counted or
 /// measured.

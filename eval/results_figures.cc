@@ -223,6 +223,8 @@ Json FiguresOf(const std::vector<Json>& lines) {
   for (const Json* size : sizes) figures["sizes"].push_back(WithoutKind(*size));
   for (const Json* run : Of(lines, "run"))
     if (run->contains("offered")) figures["load"].push_back(WithoutKind(*run));
+  for (const Json* step : Of(lines, "step")) figures["steps"].push_back(WithoutKind(*step));
+  for (const Json* book : Of(lines, "runbook")) figures["runbooks"].push_back(WithoutKind(*book));
   return figures;
 }
 

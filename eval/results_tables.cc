@@ -43,6 +43,8 @@ const Keys kBuild = {
     "work_bytes", "index_bytes", "wall_over_cpu"};
 const Keys kDepth = {"depth", "iops", "mean_us"};
 const Keys kMemory = {"index_file_bytes", "limit_bytes", "loaded_bytes", "peak_bytes"};
+const Keys kRunbook = {"target",         "recall", "least_recall",        "update_seconds",
+                       "search_seconds", "merges", "peak_anonymous_bytes"};
 const Keys kLoad = {
     "round",  "rate",   "batch",   "offered", "answered",      "queries_per_second", "p50_us",
     "p90_us", "p99_us", "p999_us", "max_us",  "client_cpu_us", "server_cpu_us",      "failed"};
@@ -167,6 +169,8 @@ void PrintTables(const Json& figures, std::ostream& out) {
       Print("page cache included, no swap", Named(disk["memory"]["systems"], "system"), kMemory,
             out);
   }
+  if (figures.contains("runbooks"))
+    Print("runbook", Named(figures["runbooks"], "system"), kRunbook, out);
   if (figures.contains("load")) Print("load", Named(figures["load"], "system"), kLoad, out);
   PrintQuiet(figures, out);
 }

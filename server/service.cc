@@ -354,11 +354,11 @@ grpc::ServerGenericBidiReactor* SearchService::Unary(grpc::CallbackServerContext
 grpc::ServerGenericBidiReactor* SearchService::BeginWrite(grpc::CallbackServerContext* context,
                                                           WriteService::Begin begin) {
   absl::StatusOr<Access> access = MayStart(*context, Method::kWrite);
-  UnaryCall* const call =
-      NewCall(context, Method::kWrite,
-              [this, access, begin](UnaryCall* call, const grpc::ByteBuffer& bytes) mutable {
-                (writes_->*begin)(call, *access, bytes);
-              });
+  UnaryCall* const call = NewCall(
+      context, Method::kWrite,
+      [writes = writes_, access, begin](UnaryCall* call, const grpc::ByteBuffer& bytes) mutable {
+        (writes->*begin)(call, *access, bytes);
+      });
   if (access.ok()) {
     call->Read();
   } else {

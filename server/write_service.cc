@@ -107,15 +107,23 @@ absl::StatusOr<Written> Do(const v1::CompactRequest&, const Snapshot& index, con
                            const std::atomic<bool>& cancelled) {
   Progress quiet(Progress::Show::kNever);
   Collection& collection = *index.generation().collection();
-  HMANN_RETURN_IF_ERROR(collection.Compact(quiet, &cancelled));
+  const absl::Status merged = collection.Compact(quiet, &cancelled);
+  // Unlike a write, a merge that lacks memory or disk does not get them by waiting.
+  if (absl::IsResourceExhausted(merged)) return FailedPrecondition(merged.message());
+  HMANN_RETURN_IF_ERROR(merged);
   const CollectionInfo info = collection.info();
   return Written{.sequence = info.covered, .rows = info.sealed_rows};
 }
 
-/// The answer to a write. Returns its error as clients see it.
+/// The answer to a write. Returns its error as clients see it: with a time to come again,
+/// unless merges fail, which are what makes room.
 absl::Status Answer(const absl::StatusOr<Written>& written, const Snapshot& index,
                     v1::WriteResponse* response) {
-  HMANN_RETURN_IF_ERROR(index.ForClients(OfWrite(written.status(), kComeAgain)));
+  if (!written.ok()) {
+    const bool merges = index.generation().collection()->info().last_error.empty();
+    return index.ForClients(
+        OfWrite(written.status(), merges ? kComeAgain : std::chrono::seconds(0)));
+  }
   response->set_sequence(written->sequence);
   response->set_rows(written->rows);
   response->set_generation(index.generation().number());
@@ -213,9 +221,13 @@ class WriteService::StreamOfWrites : public StreamCall {
       waits = !is_ending();
     }
     if (!waits) return End(status);
-    const auto alive = shared_from_this();
+    // An alarm keeps what its function owns, also after it has rung, and this owns the alarm.
+    until_it_rings_ = shared_from_this();
     alarm_ = std::make_unique<grpc::Alarm>();  // one that rings may set another
-    alarm_->Set(std::chrono::system_clock::now() + kComeAgain, [this, alive](bool) { Begin(); });
+    alarm_->Set(std::chrono::system_clock::now() + kComeAgain, [this](bool) {
+      const auto alive = std::exchange(until_it_rings_, nullptr);
+      Begin();
+    });
   }
 
   void End(const absl::Status& status) {
@@ -248,6 +260,7 @@ class WriteService::StreamOfWrites : public StreamCall {
   Asked running_;
   v1::WriteStreamResponse response_;
   std::unique_ptr<grpc::Alarm> alarm_;
+  std::shared_ptr<StreamCall> until_it_rings_;
   // Guarded by mutex():
   std::deque<Asked> waiting_;
   bool runs_ = false;

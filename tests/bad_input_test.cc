@@ -237,6 +237,26 @@ TEST_P(BadInputTest, AMessageOf1GbIsNotWaitedFor) {
   EXPECT_THAT(server.program().Wait().err, testing::HasSubstr("(half_sent)"));
 }
 
+TEST_P(BadInputTest, AStreamOfWritesThatStopsInAMessage) {
+  const TestFolder folder("stalled_stream");
+  const std::string live = folder / "c.live";
+  ASSERT_EQ(Hmann({"create", live, "--from", Index()}).exit_code, 0);
+  ServerProgram server(live, Flags({"--request-timeout", "2s"}), FaultyHmannProgram());
+  const Others others(server.address(), CaFile());
+  client::Client client = Connected(server.address(), CaFile());
+  const auto put = [&](std::uint64_t label) {
+    return client.Put("sample", {.labels = {{label}}}, client::Vectors::Raw(FirstQuery()));
+  };
+  const RawHttp2 attacker(server.address(), GetParam());
+  EXPECT_TRUE(attacker.Send(After(H::Headers(1, "/hmann.v1.Write/WriteStream") +
+                                  H::Data(1, Promise(1000) + Field(2, "half of a batch")))));
+  for (std::uint64_t label = 20'000; label < 20'020; ++label)
+    EXPECT_TRUE(put(label).ok()) << "others write";
+  EXPECT_TRUE(attacker.IsClosedByServer());
+  EXPECT_EQ(client.Describe("sample")->n, 10'020u) << "nothing of the half is there";
+  EXPECT_TRUE(put(30'000).ok());
+}
+
 TEST_P(BadInputTest, AReplyThatNobodyTakesIsGivenUp) {
   ServerProgram server(Index(), Flags({"--reply-timeout", "300ms"}), FaultyHmannProgram());
   const Others others(server.address(), CaFile());

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/program.h"
+#include "tests/small_disk.h"
 
 namespace hmann {
 namespace {
@@ -19,21 +20,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-struct SmallDisk {
-  explicit SmallDisk(const std::string& path, const char* size = "size=2m") : path(path) {
-    mounted = ::mount("tmpfs", path.c_str(), "tmpfs", 0, size) == 0;
-  }
-  bool Resize(const char* size) const { return Remount(0, size); }
-  bool Remount(unsigned long flags, const char* size = "size=2m") const {
-    return ::mount("tmpfs", path.c_str(), "tmpfs", MS_REMOUNT | flags, size) == 0;
-  }
-  ~SmallDisk() {
-    if (mounted) ::umount2(path.c_str(), MNT_DETACH);
-  }
-  std::string path;
-  bool mounted = false;
-};
 
 TEST(FullDisk, BuildFailsAndTheOldIndexSurvives) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting a tmpfs needs root";

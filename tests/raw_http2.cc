@@ -87,9 +87,9 @@ std::string RawHttp2::Kept(std::string_view name, std::string_view value) {
   return absl::StrCat("\x40", Text(name), Text(value));
 }
 
-std::string RawHttp2::Headers(std::uint32_t stream) {
-  static const std::string first =
-      absl::StrCat("\x83\x86", Kept(":path", "/hmann.v1.Search/Search"), Kept(":authority", "x"),
+std::string RawHttp2::Headers(std::uint32_t stream, std::string_view path) {
+  const std::string first =
+      absl::StrCat("\x83\x86", Kept(":path", path), Kept(":authority", "x"),
                    Kept("content-type", "application/grpc"), Kept("te", "trailers"));
   return Frame(kHeaders, kEndHeaders, stream, stream == 1 ? first : "\x83\x86\xC1\xC0\xBF\xBE");
 }

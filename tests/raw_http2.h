@@ -35,7 +35,9 @@ class RawHttp2 {
   static std::string Ping() { return Frame(kPing, 0, 0, kPingPayload); }
   /// The headers of a search. The first on a connection, stream 1, fills the header
   /// table; each of the others takes 15 bytes.
-  static std::string Headers(std::uint32_t stream);
+  /// `path` is used in those of stream 1; later ones repeat it.
+  static std::string Headers(std::uint32_t stream,
+                             std::string_view path = "/hmann.v1.Search/Search");
   /// A header as a header block that enters the table.
   static std::string Kept(std::string_view name, std::string_view value);
   static std::string Data(std::uint32_t stream, std::string_view bytes, char flags = 0) {

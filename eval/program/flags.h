@@ -55,6 +55,7 @@ EvalCommand SetupEvalTiers(CLI::App& eval);
 EvalCommand SetupEvalDisk(CLI::App& eval);
 EvalCommand SetupEvalScale(CLI::App& eval);
 EvalCommand SetupEvalLoad(CLI::App& eval);
+EvalCommand SetupEvalRunbook(CLI::App& eval);
 EvalCommand SetupEvalReport(CLI::App& eval);
 
 }  // namespace hmann::eval

@@ -1,5 +1,5 @@
-// The recipes sweep, disk, tiers and scale: how each fills a benchmark; and report,
-// which shows results again.
+// The recipes sweep, disk, tiers, scale and runbook: how each fills a benchmark; and
+// report, which shows results again.
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -9,6 +9,7 @@
 #include "eval/builtin_systems.h"
 #include "eval/program/flags.h"
 #include "eval/results.h"
+#include "eval/runbook.h"
 #include "eval/scale.h"
 #include "eval/tier_benchmark.h"
 #include "index/base/file.h"
@@ -106,6 +107,16 @@ absl::Status RunScaleCommand(ScaleFlags& flags) {
   return flags.Run([&options](const Benchmark& each, Progress& progress, const Say& say) {
     options.each = each;
     return RunScale(options, progress, say);
+  });
+}
+
+struct RunbookFlags : EvalFlags {
+  RunbookOptions options;
+};
+
+absl::Status RunRunbookCommand(RunbookFlags& flags) {
+  return flags.Run([&](const Benchmark& benchmark, Progress&, const Say& say) {
+    return RunRunbooks(flags.options, benchmark, say);
   });
 }
 
@@ -278,6 +289,40 @@ EvalCommand SetupEvalScale(CLI::App& eval) {
                 "--base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --sizes "
                 "5k,10k,15k --slow dram --out build/scale");
   return {app, [flags] { return RunScaleCommand(*flags); }};
+}
+
+EvalCommand SetupEvalRunbook(CLI::App& eval) {
+  auto flags = std::make_shared<RunbookFlags>();
+  BenchmarkData* job = &flags->benchmark.job;
+  flags->benchmark.targets = {0.95};
+  CLI::App* app = eval.add_subcommand(
+      "runbook",
+      "Insert, delete, replace and search in a collection, as the streaming track of "
+      "big-ann-benchmarks does: recall at every search, and the time of all");
+  flags->AddData(*app, false);
+  app->get_option("--base")->description("vectors that come and go");
+  app->get_option("--query-rows")
+      ->description("use only the first rows of --queries (0: 1000, or all if they are fewer)");
+  app->add_option("--rows", job->rows, "use only the first rows of --base (0: all)");
+  app->add_option("--learn", flags->options.learn,
+                  "learning queries, with which merges calibrate (default: vectors of the index)");
+  app->add_option("--runbooks", flags->options.runbooks,
+                  "simple, delete, replace or window, over 64 clusters of the base; or a file of "
+                  "big-ann-benchmarks")
+      ->delimiter(',')
+      ->capture_default_str();
+  app->add_option("--slow", flags->options.slow, "tier of L0")->capture_default_str();
+  app->add_option("--k", job->k, "neighbors per query")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app->add_option("--targets", flags->benchmark.targets, "recalls to search at")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0001, 1.0))
+      ->capture_default_str();
+  flags->AddOut(*app,
+                "--base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --out "
+                "build/runbook");
+  return {app, [flags] { return RunRunbookCommand(*flags); }};
 }
 
 EvalCommand SetupEvalReport(CLI::App& eval) {

@@ -48,6 +48,7 @@ function pointLines(point, curve) {
 
 function draw() {
   if (results.load) fillLoad();
+  if (results.steps) fillSteps();
   if (allSizes.length === 0) return;
   const curves = shownCurves(), perQuery = state.unit === "us";
   drawCurves(byId("curves"), {
@@ -168,9 +169,10 @@ function fillPoints() {
   }
 }
 
-/** What the table of settings shows, or the load, unrounded. */
+/** What the table of settings shows, or the load or the steps, unrounded. */
 function csvRows() {
   if (results.load) return results.load.map(({ place, setting, failed, ...row }) => ({ ...row, ...setting, failed: JSON.stringify(failed) }));
+  if (results.steps) return results.steps;
   return shownCurves().flatMap((curve) => [...curve.front, ...curve.others].map(({ setting, counters, ...point }) => ({ system: curve.name, vectors: state.size, ...setting, ...point, front: curve.front.some((on) => on.setting === setting), ...counters })));
 }
 
@@ -204,6 +206,7 @@ if (allSizes.length > 0) {
 if (allSizes.length > 1) { show("growth-section"); fillGrowthControls(); }
 if (results.disk) { show("disk-section"); fillDisk(); }
 if (results.load) show("load-section");
+if (results.steps) show("steps-section");
 if (reference && !results.merged) {  // rounds of one file only
   show("ratio-section");
   byId("ratio-heading").textContent = `Speed as a multiple of ${reference.name}`;

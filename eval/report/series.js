@@ -87,6 +87,19 @@ function fillGrowthControls() {
   radios("at", "target", results.targets, String, state.target, (target) => { state.target = target; });
 }
 
+/** Runbooks: vectors that come and go, and searches in between. */
+function fillSteps() {
+  const nameOf = (row) => (results.runbooks.some((other) => other.target !== row.target) ? `${row.system} at ${row.target}` : row.system);
+  const names = [...new Set(results.runbooks.map(nameOf))], colors = ["--c-hmann", "--c-hnswlib", "--c-faiss", "--c-0", "--c-1", "--c-2", "--c-3", "--c-4", "--c-5"];
+  drawCurves(byId("steps"), {
+    curves: names.map((name, i) => ({ name, color: css(colors[i % colors.length]), others: [], front: results.steps.filter((row) => nameOf(row) === name) })), across: logAcross({ value: (row) => row.step, label: "step" }), value: (row) => 1e6 / row.qps, unit: "µs per query",
+    hover: (row, curve) => [{ text: curve.name }, { text: `step ${row.step}: ${formatCount(row.vectors)} vectors` }, { text: `${formatFigure(1e6 / row.qps)} µs each, recall ${row.recall.toFixed(4)}` }], spoken: byId("steps-spoken"),
+  });
+  for (const id of ["runbooks-table", "steps-table"]) byId(id).replaceChildren();
+  plainTable(byId("runbooks-table"), ["runbook", "recall asked", "mean recall", "least", "changes", "searches", "merges", "memory at most"], results.runbooks.map((row) => [row.system, String(row.target), row.recall.toFixed(4), row.least_recall.toFixed(4), `${formatFigure(row.update_seconds)} s`, `${formatFigure(row.search_seconds)} s`, String(row.merges), formatBytes(row.peak_anonymous_bytes)]));
+  plainTable(byId("steps-table"), ["", "step", "vectors", "recall", "µs per query", ""], results.steps.map((row) => [nameOf(row), String(row.step), formatCount(row.vectors), row.recall.toFixed(4), formatFigure(1e6 / row.qps), row.noisy ? "disturbed" : ""]));
+}
+
 function fillLoad() {
   const shares = { p50_us: "half", p99_us: "99 %", p999_us: "99.9 %" }, colors = ["--c-hmann", "--c-hnswlib", "--c-faiss"];
   byId("load-note").textContent = "Requests arrive at random times, whether or not the server keeps up. Latency is from a request's arrival to its answer, of those that were answered in time.";

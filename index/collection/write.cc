@@ -147,8 +147,10 @@ absl::Status CollectionImpl::CheckRoom(const Moment& next, const PendingWrite& w
   if (write.rows.empty()) return absl::OkStatus();
   const std::uint64_t bytes = next.delta_bytes();
   if (bytes + write.rows.size() > delta_limit_) {
+    const std::string why = info().last_error;
     const std::string when =
         !options_.merges     ? "run hmann compact"
+        : !why.empty()       ? absl::StrCat("the last merge failed (", why, ")")
         : merge_seconds_ > 0 ? absl::StrFormat("come again in about %.0f s, when they are merged",
                                                merge_seconds_.load())
                              : std::string("come again when they are merged");

@@ -67,7 +67,7 @@ absl::Status NoAttributes();
 /// FAILED_PRECONDITION, NOT_A_COLLECTION: a write for an index, which does not change.
 absl::Status NotACollection(absl::string_view name);
 /// The engine's RESOURCE_EXHAUSTED for a write, as COLLECTION_FULL. A retry after `delay`
-/// may succeed. Other errors stay as they are.
+/// may succeed; 0: not soon. Other errors stay as they are.
 absl::Status OfWrite(const absl::Status& status, std::chrono::nanoseconds delay);
 /// RESOURCE_EXHAUSTED, QUEUE_FULL. A retry after `delay` may succeed, unlike for a
 /// message over the size limit.
