@@ -372,6 +372,41 @@ TEST_F(WriteTest, AStreamWaitsForRoom) {
   EXPECT_EQ(client().Describe("live")->collection->sequence, before + 2);
 }
 
+TEST_F(WriteTest, TheClientStreams) {
+  const std::vector<std::uint64_t> rows = {1, 2}, missing = {9}, second = {2};
+  const std::vector<std::string> year = {R"({"year":7})"};
+  std::vector<std::uint8_t> vectors = Made(1);
+  vectors.resize(2 * kWriteDim, 2);
+  client::WriteStream stream = client().OpenWrites("live");
+  std::thread sender([&] {
+    EXPECT_TRUE(stream.Put(5, {.labels = rows}, Raw(vectors), {}, "first").ok());
+    EXPECT_TRUE(stream.Put(6, {.labels = rows}, Raw(vectors), {}, "first").ok());
+    EXPECT_TRUE(stream.Update(7, {.labels = missing}, year).ok());
+    EXPECT_TRUE(stream.Update(8, {.labels = second}, year).ok());
+    EXPECT_TRUE(stream.Delete(9, {.labels = rows}).ok());
+    EXPECT_TRUE(stream.DoneSending().ok());
+  });
+  for (const std::uint64_t id : {5u, 6u, 7u, 8u, 9u}) {
+    const auto next = stream.Receive();
+    ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
+    EXPECT_EQ((*next)->id, id);
+    const absl::StatusOr<client::Written>& written = (*next)->written;
+    if (id == 7) {
+      EXPECT_TRUE(absl::IsNotFound(written.status())) << written.status();
+      continue;
+    }
+    ASSERT_TRUE(written.ok()) << written.status();
+    EXPECT_EQ(written->sequence, id < 7 ? 1 : id - 6) << "once";
+    EXPECT_EQ(written->rows, id == 8 ? 1u : 2u);
+  }
+  sender.join();
+  EXPECT_FALSE(stream.Receive()->has_value());
+  EXPECT_EQ(client().Describe("live")->n, 0u);
+  client::WriteStream refused = client().OpenWrites("none");
+  EXPECT_TRUE(refused.Put(1, {.labels = rows}, Raw(vectors)).ok());
+  EXPECT_TRUE(absl::IsNotFound((*refused.Receive())->written.status()));
+}
+
 /// Each of many writers learns when to come again, comes, and has its turn.
 TEST_F(WriteTest, ManyWritersWaitForRoom) {
   delta_bytes_ = 1 << 20;

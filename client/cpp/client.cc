@@ -96,6 +96,10 @@ auto FoundIn(const Response& response) {
   return found;
 }
 
+Written WrittenIn(const v1::WriteResponse& response) {
+  return {response.sequence(), response.rows(), response.generation()};
+}
+
 }  // namespace
 
 struct Cancellation::State {
@@ -169,14 +173,11 @@ class Client::Impl {
                                 const Request& request, const CallOptions& call) {
     v1::WriteResponse response;
     HMANN_RETURN_IF_ERROR(Call(method, request, &response, call));
-    return Written{response.sequence(), response.rows(), response.generation()};
+    return WrittenIn(response);
   }
 
-  using Messages = grpc::ClientReaderWriter<v1::SearchStreamRequest, v1::SearchStreamResponse>;
-  std::unique_ptr<Messages> Open(grpc::ClientContext* context, const CallOptions& call) {
-    Prepare(call, context);
-    return stub_->SearchStream(context);
-  }
+  template <typename Request, typename Response>
+  class Stream;
 
  private:
   void Prepare(const CallOptions& call, grpc::ClientContext* context) const {
@@ -244,49 +245,82 @@ absl::StatusOr<BatchAnswer> Client::SearchBatch(const std::string& index, const 
   return answer;
 }
 
-/// The call starts with its first message, because a call without any would look half
-/// sent.
-struct SearchStream::Impl {
-  Impl(Client::Impl* of, const std::string& index, const SearchParams& options,
-       const CallOptions& call)
-      : client(*of), call(call), sendable(CheckSendable(options)) {
-    *request.mutable_search() = RequestFor<v1::SearchRequest>(index, options, call);
+/// A call of messages in both directions. It starts with its first message, because a
+/// call without any would look half sent. One thread may write while another reads.
+template <typename Request, typename Response>
+class Client::Impl::Stream {
+ public:
+  Stream(Impl& client, const CallOptions& call) : client_(client), call_(call) {}
+  ~Stream() {
+    if (messages_ == nullptr || ended_) return;
+    context_.TryCancel();
+    messages_->Finish();
   }
-  ~Impl() {
-    if (messages == nullptr || ended) return;
-    context.TryCancel();
-    messages->Finish();
-  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
-  /// Called by the sending thread.
-  void Begin() {
-    if (messages != nullptr) return;
+  absl::Status Write(const Request& request) {
+    Begin();
+    return messages_->Write(request) ? absl::OkStatus() : Unavailable("the stream has ended");
+  }
+  absl::Status DoneWriting() {
+    Begin();
+    return messages_->WritesDone() ? absl::OkStatus() : Unavailable("the stream has ended");
+  }
+  /// False after the last.
+  absl::StatusOr<bool> Read(Response* response) {
     {
-      const std::lock_guard lock(mutex);
-      messages = client.Open(&context, call);
-      attachment.emplace(call.cancellation, &context);
+      std::unique_lock lock(mutex_);
+      begun_.wait(lock, [this] { return messages_ != nullptr; });
     }
-    begun.notify_all();
-  }
-  /// Called by the receiving thread.
-  Client::Impl::Messages& Await() {
-    std::unique_lock lock(mutex);
-    begun.wait(lock, [this] { return messages != nullptr; });
-    return *messages;
+    if (!ended_ && messages_->Read(response)) return true;
+    if (!std::exchange(ended_, true)) HMANN_RETURN_IF_ERROR(FromGrpc(messages_->Finish()));
+    return false;
   }
 
-  Client::Impl& client;
-  const CallOptions call;
+ private:
+  void Begin() {
+    if (messages_ != nullptr) return;
+    {
+      const std::lock_guard lock(mutex_);
+      client_.Prepare(call_, &context_);
+      if constexpr (std::is_same_v<Request, v1::SearchStreamRequest>) {
+        messages_ = client_.stub_->SearchStream(&context_);
+      } else {
+        messages_ = client_.write_->WriteStream(&context_);
+      }
+      attachment_.emplace(call_.cancellation, &context_);
+    }
+    begun_.notify_all();
+  }
+
+  Impl& client_;
+  const CallOptions call_;
+  grpc::ClientContext context_;
+  std::optional<Cancellation::Attachment> attachment_;
+  std::mutex mutex_;
+  std::condition_variable begun_;
+  std::unique_ptr<grpc::ClientReaderWriter<Request, Response>> messages_;
+  bool ended_ = false;
+};
+
+namespace {
+
+/// The error of one message of a stream.
+absl::Status StatusOf(const v1::Failure& failure) {
+  absl::Status status = FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(failure.code()),
+                                              failure.message(), failure.details()));
+  return status.ok() ? Internal("a response of the stream holds nothing") : status;
+}
+
+}  // namespace
+
+struct SearchStream::Impl {
   const absl::Status sendable;  ///< not OK: nothing is ever sent
   /// The first message carries index and options for all.
   v1::SearchStreamRequest request;
-  grpc::ClientContext context;
-  std::optional<Cancellation::Attachment> attachment;
-  std::mutex mutex;
-  std::condition_variable begun;
-  std::unique_ptr<Client::Impl::Messages> messages;
   v1::SearchStreamResponse response;
-  bool ended = false;
+  Client::Impl::Stream<v1::SearchStreamRequest, v1::SearchStreamResponse> stream;
 };
 
 SearchStream::SearchStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -296,42 +330,91 @@ SearchStream::~SearchStream() = default;
 
 absl::Status SearchStream::Send(std::uint64_t id, const Vectors& query) {
   HMANN_RETURN_IF_ERROR(impl_->sendable);
-  impl_->Begin();
   impl_->request.set_id(id);
   ToWire(query, impl_->request.mutable_search()->mutable_query());
-  const bool sent = impl_->messages->Write(impl_->request);
+  const absl::Status sent = impl_->stream.Write(impl_->request);
   impl_->request.Clear();
-  return sent ? absl::OkStatus() : Unavailable("the stream has ended");
+  return sent;
 }
 
 absl::Status SearchStream::DoneSending() {
   HMANN_RETURN_IF_ERROR(impl_->sendable);
-  impl_->Begin();
-  return impl_->messages->WritesDone() ? absl::OkStatus() : Unavailable("the stream has ended");
+  return impl_->stream.DoneWriting();
 }
 
 absl::StatusOr<std::optional<StreamedAnswer>> SearchStream::Receive() {
   HMANN_RETURN_IF_ERROR(impl_->sendable);
-  Client::Impl::Messages& messages = impl_->Await();
-  if (impl_->ended) return std::nullopt;
-  if (!messages.Read(&impl_->response)) {
-    impl_->ended = true;
-    HMANN_RETURN_IF_ERROR(FromGrpc(messages.Finish()));
-    return std::nullopt;
-  }
-  const v1::SearchStreamResponse& response = impl_->response;
+  v1::SearchStreamResponse& response = impl_->response;
+  HMANN_ASSIGN_OR_RETURN(const bool more, impl_->stream.Read(&response));
+  if (!more) return std::nullopt;
   if (response.has_answer())
     return StreamedAnswer{response.id(), FoundIn<Answer>(response.answer())};
-  const v1::Failure& failure = response.failure();
-  absl::Status status = FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(failure.code()),
-                                              failure.message(), failure.details()));
-  if (status.ok()) status = Internal("a response of the stream holds nothing");
-  return StreamedAnswer{response.id(), std::move(status)};
+  return StreamedAnswer{response.id(), StatusOf(response.failure())};
 }
 
 SearchStream Client::OpenStream(const std::string& index, const SearchParams& options,
                                 const CallOptions& call) {
-  return SearchStream(std::make_unique<SearchStream::Impl>(impl_.get(), index, options, call));
+  auto impl = std::unique_ptr<SearchStream::Impl>(
+      new SearchStream::Impl{CheckSendable(options), {}, {}, {*impl_, call}});
+  *impl->request.mutable_search() = RequestFor<v1::SearchRequest>(index, options, call);
+  return SearchStream(std::move(impl));
+}
+
+struct WriteStream::Impl {
+  const std::string index;
+  v1::WriteStreamResponse response;
+  Client::Impl::Stream<v1::WriteStreamRequest, v1::WriteStreamResponse> stream;
+};
+
+WriteStream::WriteStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+WriteStream::WriteStream(WriteStream&&) noexcept = default;
+WriteStream& WriteStream::operator=(WriteStream&&) noexcept = default;
+WriteStream::~WriteStream() = default;
+
+absl::Status WriteStream::Put(std::uint64_t id, const Rows& rows, const Vectors& vectors,
+                              std::span<const std::string> attributes,
+                              const std::string& operation) {
+  v1::WriteStreamRequest request;
+  request.set_id(id);
+  v1::PutRequest& put = *request.mutable_put();
+  put = WriteFor<v1::PutRequest>(impl_->index, rows, {.operation = operation});
+  ToWire(vectors, put.mutable_vectors());
+  put.mutable_attributes()->Assign(attributes.begin(), attributes.end());
+  return impl_->stream.Write(request);
+}
+
+absl::Status WriteStream::Delete(std::uint64_t id, const Rows& rows, const std::string& operation) {
+  v1::WriteStreamRequest request;
+  request.set_id(id);
+  *request.mutable_delete_() =
+      WriteFor<v1::DeleteRequest>(impl_->index, rows, {.operation = operation});
+  return impl_->stream.Write(request);
+}
+
+absl::Status WriteStream::Update(std::uint64_t id, const Rows& rows,
+                                 std::span<const std::string> attributes,
+                                 const std::string& operation) {
+  v1::WriteStreamRequest request;
+  request.set_id(id);
+  v1::UpdateRequest& update = *request.mutable_update();
+  update = WriteFor<v1::UpdateRequest>(impl_->index, rows, {.operation = operation});
+  update.mutable_attributes()->Assign(attributes.begin(), attributes.end());
+  return impl_->stream.Write(request);
+}
+
+absl::Status WriteStream::DoneSending() { return impl_->stream.DoneWriting(); }
+
+absl::StatusOr<std::optional<StreamedWrite>> WriteStream::Receive() {
+  v1::WriteStreamResponse& response = impl_->response;
+  HMANN_ASSIGN_OR_RETURN(const bool more, impl_->stream.Read(&response));
+  if (!more) return std::nullopt;
+  if (response.has_written()) return StreamedWrite{response.id(), WrittenIn(response.written())};
+  return StreamedWrite{response.id(), StatusOf(response.failure())};
+}
+
+WriteStream Client::OpenWrites(const std::string& index, const CallOptions& call) {
+  return WriteStream(
+      std::unique_ptr<WriteStream::Impl>(new WriteStream::Impl{index, {}, {*impl_, call}}));
 }
 
 absl::StatusOr<std::vector<std::byte>> Client::Get(const std::string& index,

@@ -213,6 +213,12 @@ class Cancellation {
   std::unique_ptr<State> state_;
 };
 
+/// The outcome of write `id` of a stream.
+struct StreamedWrite {
+  std::uint64_t id = 0;
+  absl::StatusOr<Written> written;
+};
+
 struct CallOptions {
   /// Measured from the start of the call.
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);
@@ -269,6 +275,41 @@ class SearchStream {
   friend class Client;
   struct Impl;
   explicit SearchStream(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One call that carries writes of a collection, which happen in their order; what each
+/// did, or its error, arrives in that order, too. Where a call would be COLLECTION_FULL, a
+/// stream waits until merges have made room. Client::OpenWrites creates it. A caller that
+/// sends without ever receiving is eventually blocked, as with SearchStream.
+///
+/// `operation`: as in CallOptions; with one, a write whose answer was lost with the
+/// stream can be sent again on another.
+///
+/// Thread safety: one thread may send while another receives.
+class WriteStream {
+ public:
+  WriteStream(WriteStream&&) noexcept;
+  WriteStream& operator=(WriteStream&&) noexcept;
+  /// Ends the call; writes that have no answer yet may have happened.
+  ~WriteStream();
+
+  /// As Client::Put, Delete and Update. Block while the server accepts no more. Errors:
+  /// UNAVAILABLE if the stream has ended; Receive returns the reason.
+  absl::Status Put(std::uint64_t id, const Rows& rows, const Vectors& vectors,
+                   std::span<const std::string> attributes = {}, const std::string& operation = {});
+  absl::Status Delete(std::uint64_t id, const Rows& rows, const std::string& operation = {});
+  absl::Status Update(std::uint64_t id, const Rows& rows, std::span<const std::string> attributes,
+                      const std::string& operation = {});
+  /// Declares that no more writes will be sent.
+  absl::Status DoneSending();
+  /// As SearchStream::Receive.
+  absl::StatusOr<std::optional<StreamedWrite>> Receive();
+
+ private:
+  friend class Client;
+  struct Impl;
+  explicit WriteStream(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
@@ -339,7 +380,11 @@ class Client {
   absl::StatusOr<Written> Update(const std::string& index, const Rows& rows,
                                  std::span<const std::string> attributes,
                                  const CallOptions& call = {});
-  /// Merges all that was written into a new index. Takes minutes for millions of vectors:
+  /// `call.deadline` covers the whole stream, from its first message. Both the
+  /// cancellation and this client must outlive the stream.
+  WriteStream OpenWrites(const std::string& index, const CallOptions& call = {});
+  /// Merges all that was written into a new index. FAILED_PRECONDITION if memory or disk
+  /// does not suffice. Takes minutes for millions of vectors:
   /// give it a deadline. A call that ends early leaves the rest to the next merge.
   absl::StatusOr<Written> Compact(const std::string& index, const CallOptions& call = {});
 
@@ -379,6 +424,7 @@ class Client {
 
  private:
   friend class SearchStream;
+  friend class WriteStream;
   class Impl;
   explicit Client(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
