@@ -289,6 +289,48 @@ TEST_F(ConfigTest, StorageThatHangsHoldsUpNothingElse) {
   EXPECT_EQ(server.program().Wait().exit_code, 0);
 }
 
+/// Pairs of equal vectors are written together. Whoever sees one of a pair sees both.
+TEST_F(ConfigTest, AFollowerAnswersOfOneMomentAfterItsWriterWasKilled) {
+  constexpr std::uint64_t kPairs = 200, kKill = 120, kOther = 1000;
+  const std::string live = *folder_ / "f.live";
+  ASSERT_EQ(Hmann({"create", live, "--dim", "128", "--dtype", "u8"}).exit_code, 0);
+  ServerProgram writer(live, {});
+  ServerProgram follower(
+      "",
+      {"--config", Config("[index.sample]\nfile = \"f.live\"\nfollow = true\n", "follow.toml")});
+  client::Client writes = Connected(writer.address()), reads = Connected(follower.address());
+  const auto row = [](std::uint64_t pair) {
+    return std::vector<std::byte>(128, static_cast<std::byte>(pair));
+  };
+  std::uint64_t sequence = 0;
+  const auto found = [&](std::uint64_t pair) {
+    const auto answer = reads.Search("sample", client::Vectors::Raw(row(pair)),
+                                     {.k = 3, .max_distance = 0.0f}, {.deadline = 20s});
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    if (!answer.ok()) return std::size_t{0};
+    EXPECT_GE(answer->sequence, std::exchange(sequence, answer->sequence));
+    EXPECT_TRUE(answer->ids.empty() || answer->ids.size() == 2) << pair;
+    return answer->ids.size();
+  };
+  std::uint64_t acknowledged = 0;
+  for (std::uint64_t pair = 0; pair < kPairs; ++pair) {
+    std::vector<std::byte> rows = row(pair);
+    rows.insert(rows.end(), rows.begin(), rows.begin() + 128);
+    if (pair == kKill) writer.program().Signal(SIGKILL);
+    const auto put = writes.Put("sample", {.labels = {{pair, pair + kOther}}},
+                                client::Vectors::Raw(rows), {}, {.deadline = 5s});
+    if (!put.ok()) break;
+    acknowledged = put->sequence;
+    found(pair);
+  }
+  EXPECT_GE(acknowledged, kKill);
+  for (const auto end = std::chrono::steady_clock::now() + 60s; sequence < acknowledged;) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    found(0);
+  }
+  for (std::uint64_t pair = 0; pair < acknowledged; ++pair) EXPECT_EQ(found(pair), 2u) << pair;
+}
+
 /// Kills a server at random moments while its configuration and an operator change what
 /// it serves. The next start serves what the configuration says. HMANN_SOAK: 200 times.
 TEST_F(ConfigTest, AfterAKillTheNextStartServesTheConfiguration) {
