@@ -1,9 +1,9 @@
-#include "server/stream_call.h"
+#include "server/calls/stream_call.h"
 
 #include <utility>
 
+#include "server/calls/grpc_status.h"
 #include "server/core/errors.h"
-#include "server/grpc_status.h"
 
 namespace hmann::server {
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -12,12 +11,13 @@
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/calls/any_call.h"
+#include "server/calls/grpc_status.h"
+#include "server/calls/raw_message.h"
+#include "server/calls/waiting_room.h"
 #include "server/connections/reply_watch.h"
 #include "server/connections/unread_requests.h"
 #include "server/core/jobs.h"
-#include "server/grpc_status.h"
-#include "server/raw_message.h"
-#include "server/waiting_room.h"
 
 namespace hmann::server {
 
@@ -26,29 +26,20 @@ namespace hmann::server {
 /// request.
 ///
 /// It deletes itself when gRPC is done with it, which is after End or Refuse.
-class UnaryCall final : public grpc::ServerGenericBidiReactor, private UnreadRequests::Call {
+class UnaryCall final : public grpc::ServerGenericBidiReactor,
+                        public AnyCall,
+                        private UnreadRequests::Call {
  public:
-  /// Gets the bytes of the request. It hands over the work with Keep, whose end calls
+  /// Gets the bytes of the request. It hands over the work with Queue, whose end calls
   /// End, or ends the call with Refuse.
-  using Begin = std::function<void(UnaryCall*, const grpc::ByteBuffer&)>;
+  using Begin = std::function<void(AnyCall*, const grpc::ByteBuffer&)>;
 
-  /// `serving` and the others outlive this.
-  UnaryCall(grpc::CallbackServerContext* context, Method method, const Serving& serving,
-            ReplyWatch* replies, UnreadRequests* unread, WaitingRoom* room, Begin begin);
+  /// All outlive this.
+  UnaryCall(grpc::CallbackServerContext* context, Method method, Calls* calls, WaitingRoom* room,
+            Begin begin);
   /// Starts to read. `begin` is called once the request has come.
   void Read();
-
-  const grpc::CallbackServerContext& context() const { return context_; }
-  /// Takes ownership of the work, which is cancelled with the call.
-  void Keep(std::unique_ptr<QueuedRequest> work);
-  grpc::ByteBuffer* reply() { return &out_; }
-  /// True once the client went away.
-  const std::atomic<bool>& cancelled() const { return cancelled_; }
-  /// Sends the reply, or this error.
-  void End(const absl::Status& status);
-  /// Counts and sends an error of a call for `index` (null: unknown) that handed over no
-  /// work.
-  void Refuse(const absl::Status& status, const ServedIndex* index = nullptr);
+  void End(const absl::Status& status) override;
 
   void OnReadDone(bool ok) override;
   void OnCancel() override;
@@ -56,20 +47,14 @@ class UnaryCall final : public grpc::ServerGenericBidiReactor, private UnreadReq
 
  private:
   friend class WaitingRoom;
-  std::string Peer() const override { return context_.peer(); }
+  std::string Peer() const override { return context().peer(); }
   void TooLong(std::uint64_t bytes) override;
 
-  grpc::CallbackServerContext& context_;
-  const Method method_;
-  const Serving& serving_;
   UnreadRequests& unread_;
   WaitingRoom& room_;
   const Begin begin_;
   ReplyWatch::Reply reply_;
-  grpc::ByteBuffer in_, out_;
-  std::unique_ptr<QueuedRequest> owned_;
-  std::atomic<QueuedRequest*> work_{nullptr};  ///< owned_, for OnCancel
-  std::atomic<bool> cancelled_{false};
+  grpc::ByteBuffer in_;
   std::list<WaitingRoom::Waiting>::iterator place_;  ///< of the room, as the next
   bool waits_ = false;
 };
@@ -100,9 +85,9 @@ class SmallCall : public grpc::ServerUnaryReactor, public Request {
 
  protected:
   virtual const google::protobuf::MessageLite& Message() = 0;
+  absl::Status Reply() override { return Write(Message(), &out_); }
 
  private:
-  absl::Status Reply() final { return Write(Message(), &out_); }
   void End(const absl::Status& status) final {
     reply_.Sent(out_.Length());
     Finish(EndOf(status, &context_));
@@ -113,22 +98,24 @@ class SmallCall : public grpc::ServerUnaryReactor, public Request {
   ReplyWatch::Reply reply_;
 };
 
-/// The work of a UnaryCall, on top of the core class `Request`.
+/// The work of a call, on top of the core class `Request`.
 template <typename Request>
 class UnaryWork : public Request {
  public:
+  using To = AnyCall*;
+
   template <typename... Arguments>
-  explicit UnaryWork(UnaryCall* call, Arguments&&... arguments)
+  explicit UnaryWork(AnyCall* call, Arguments&&... arguments)
       : Request(std::forward<Arguments>(arguments)...), call_(*call) {}
 
  protected:
   virtual const google::protobuf::MessageLite& Message() = 0;
+  AnyCall& on_call() { return call_; }
+  absl::Status Reply() override { return Write(Message(), call_.reply()); }
+  void End(const absl::Status& status) override { call_.End(status); }
 
  private:
-  absl::Status Reply() final { return Write(Message(), call_.reply()); }
-  void End(const absl::Status& status) final { call_.End(status); }
-
-  UnaryCall& call_;
+  AnyCall& call_;
 };
 
 }  // namespace hmann::server

@@ -1,0 +1,611 @@
+// Vald's calls through a real server: answers are those of hmann.v1 to the bit, with
+// distances on Vald's scale, and what is wrong is refused by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "datasets/testing/temp_folder.h"
+#include "google/rpc/status.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "hmann/collection.h"
+#include "index/construct/pipeline.h"
+#include "server/testing/fixture.h"
+#include "vald/agent.grpc.pb.h"
+#include "vald/discoverer.grpc.pb.h"
+#include "vald/vald.grpc.pb.h"
+
+namespace hmann::server {
+namespace {
+
+using grpc::StatusCode;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace vald = ::vald::v1;
+namespace payload = ::payload::v1;
+
+constexpr std::size_t kSampleDim = 128;
+
+std::vector<float> FloatsOf(std::size_t query) {
+  std::vector<float> floats;
+  for (const std::byte component : SampleQueries(query, 1))
+    floats.push_back(static_cast<float>(component));
+  return floats;
+}
+
+payload::Search_Request Asking(const std::vector<float>& vector, std::uint32_t num) {
+  payload::Search_Request request;
+  request.mutable_vector()->Add(vector.begin(), vector.end());
+  request.mutable_config()->set_num(num);
+  return request;
+}
+
+std::vector<std::string> Ids(const payload::Search_Response& response) {
+  std::vector<std::string> ids;
+  for (const auto& result : response.results()) ids.push_back(result.id());
+  return ids;
+}
+
+/// A server, and a caller of each of Vald's services.
+struct Agent {
+  Agent(ServerOptions options, const std::string& name) {
+    options.vald.index = name;
+    options.vald.agents = {"10.0.0.1", "10.0.0.2"};
+    options.limits.max_k = 100;
+    options.limits.max_batch = 64;
+    served = std::make_unique<Served>(options);
+    const auto channel = ChannelTo(served->server->address());
+    search = vald::Search::NewStub(channel);
+    object = vald::Object::NewStub(channel);
+    index = vald::Index::NewStub(channel);
+    insert = vald::Insert::NewStub(channel);
+    update = vald::Update::NewStub(channel);
+    upsert = vald::Upsert::NewStub(channel);
+    remove = vald::Remove::NewStub(channel);
+    agent = ::core::v1::Agent::NewStub(channel);
+    discoverer = ::discoverer::v1::Discoverer::NewStub(channel);
+  }
+
+  /// Calls a method of a stub.
+  template <typename Stub, typename Request, typename Response>
+  grpc::Status Call(const std::unique_ptr<Stub>& stub,
+                    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    const Request& request, Response* response) const {
+    grpc::ClientContext context;
+    if (!token.empty()) context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
+    return (stub.get()->*method)(&context, request, response);
+  }
+  grpc::Status Search(const payload::Search_Request& request,
+                      payload::Search_Response* response) const {
+    return Call(search, &vald::Search::Stub::Search, request, response);
+  }
+
+  std::unique_ptr<Served> served;
+  std::string token;
+  std::unique_ptr<vald::Search::Stub> search;
+  std::unique_ptr<vald::Object::Stub> object;
+  std::unique_ptr<vald::Index::Stub> index;
+  std::unique_ptr<vald::Insert::Stub> insert;
+  std::unique_ptr<vald::Update::Stub> update;
+  std::unique_ptr<vald::Upsert::Stub> upsert;
+  std::unique_ptr<vald::Remove::Stub> remove;
+  std::unique_ptr<::core::v1::Agent::Stub> agent;
+  std::unique_ptr<::discoverer::v1::Discoverer::Stub> discoverer;
+};
+
+void ExpectRooted(const std::vector<std::uint64_t>& ids, const std::vector<float>& squared,
+                  const payload::Search_Response& response) {
+  ASSERT_EQ(static_cast<std::size_t>(response.results_size()), ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto& result = response.results(static_cast<int>(i));
+    EXPECT_EQ(result.id(), absl::StrCat(ids[i]));
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(result.distance()),
+              std::bit_cast<std::uint32_t>(std::sqrt(squared[i])));
+  }
+}
+
+void ExpectRefused(const grpc::Status& status, StatusCode code, const std::string& words) {
+  EXPECT_EQ(status.error_code(), code) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr(words));
+}
+
+class ValdTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempFolder;
+    const std::string floats = *folder_ / "floats.hmann";
+    BuildOptions options;
+    options.base = "datasets/sample/base.u8bin";
+    options.out = floats;
+    options.dtype = DType::kF32;
+    options.rows = 2000;
+    Progress quiet(Progress::Show::kNever);
+    ASSERT_TRUE(BuildIndex(options, quiet).ok());
+    u8_ = new Agent(LoopbackOptions({{"sift", SampleIndex()}}), "sift");
+    f32_ = new Agent(LoopbackOptions({{"sift", floats}}), "sift");
+  }
+  static void TearDownTestSuite() {
+    delete u8_;
+    delete f32_;
+    delete folder_;
+  }
+  static inline TempFolder* folder_ = nullptr;
+  static inline Agent *u8_ = nullptr, *f32_ = nullptr;
+};
+
+TEST_F(ValdTest, AnswersAreThoseOfHmannWithRootedDistances) {
+  for (const Agent* agent : {u8_, f32_}) {
+    payload::Search_MultiRequest all;
+    std::vector<client::Answer> answers;
+    for (std::size_t i = 0; i < 20; ++i) {
+      const std::vector<float> vector = FloatsOf(i);
+      const auto expected = agent->served->client->Search("sift", client::Vectors::Floats(vector),
+                                                          {.k = 10, .ef_l0 = 40});
+      ASSERT_TRUE(expected.ok()) << expected.status();
+      payload::Search_Request request = Asking(vector, 10);
+      request.mutable_config()->set_edge_size(40);
+      request.mutable_config()->set_request_id(absl::StrCat("request ", i));
+      payload::Search_Response response;
+      const grpc::Status status = agent->Search(request, &response);
+      ASSERT_TRUE(status.ok()) << status.error_message();
+      EXPECT_EQ(response.request_id(), absl::StrCat("request ", i));
+      ExpectRooted(expected->ids, expected->distances, response);
+      *all.add_requests() = request;
+      answers.push_back(*expected);
+    }
+    payload::Search_Responses responses;
+    ASSERT_TRUE(agent->Call(agent->search, &vald::Search::Stub::MultiSearch, all, &responses).ok());
+    ASSERT_EQ(responses.responses_size(), 20);
+    for (std::size_t i = 0; i < 20; ++i) {
+      ExpectRooted(answers[i].ids, answers[i].distances, responses.responses(static_cast<int>(i)));
+      EXPECT_EQ(responses.responses(static_cast<int>(i)).request_id(), absl::StrCat("request ", i));
+    }
+  }
+}
+
+TEST_F(ValdTest, ASearchByIdIsASearchForItsVector) {
+  for (const Agent* agent : {u8_, f32_}) {
+    payload::Search_MultiIDRequest all;
+    std::vector<std::vector<std::string>> expected;
+    for (const char* id : {"0", "7", "1999"}) {
+      payload::Object_VectorRequest get;
+      get.mutable_id()->set_id(id);
+      payload::Object_Vector vector;
+      ASSERT_TRUE(agent->Call(agent->object, &vald::Object::Stub::GetObject, get, &vector).ok());
+      EXPECT_EQ(vector.id(), id);
+      ASSERT_EQ(vector.vector_size(), static_cast<int>(kSampleDim));
+      payload::Search_Response by_vector, by_id;
+      ASSERT_TRUE(
+          agent->Search(Asking({vector.vector().begin(), vector.vector().end()}, 5), &by_vector)
+              .ok());
+      payload::Search_IDRequest request;
+      request.set_id(id);
+      request.mutable_config()->set_num(5);
+      ASSERT_TRUE(
+          agent->Call(agent->search, &vald::Search::Stub::SearchByID, request, &by_id).ok());
+      EXPECT_EQ(by_id.SerializeAsString(), by_vector.SerializeAsString());
+      EXPECT_EQ(by_id.results(0).distance(), 0);
+      *all.add_requests() = request;
+      expected.push_back(Ids(by_id));
+    }
+    payload::Search_Responses responses;
+    ASSERT_TRUE(
+        agent->Call(agent->search, &vald::Search::Stub::MultiSearchByID, all, &responses).ok());
+    ASSERT_EQ(responses.responses_size(), 3);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(Ids(responses.responses(i)), expected[static_cast<std::size_t>(i)]);
+  }
+}
+
+TEST_F(ValdTest, AStreamAnswersEachOfItsRequests) {
+  grpc::ClientContext context;
+  const auto stream = u8_->search->StreamSearch(&context);
+  constexpr std::size_t kSent = 300;
+  std::thread writer([&] {
+    for (std::size_t i = 0; i < kSent; ++i) {
+      payload::Search_Request request = Asking(FloatsOf(i % 20), i == 150 ? 0 : 3);
+      request.mutable_config()->set_request_id(absl::StrCat(i));
+      EXPECT_TRUE(stream->Write(request));
+    }
+    stream->WritesDone();
+  });
+  std::size_t failed = 0;
+  std::vector<bool> seen(kSent);
+  payload::Streamed streamed;
+  while (stream->Read(&streamed)) {
+    if (streamed.has_status()) {
+      ++failed;
+      google::rpc::Status status;
+      ASSERT_TRUE(status.ParseFromString(streamed.status()));
+      EXPECT_EQ(status.code(), StatusCode::INVALID_ARGUMENT);
+      EXPECT_THAT(status.message(), HasSubstr("config.num: expected 1 to 100, found 0"));
+      continue;
+    }
+    payload::Search_Response response;
+    ASSERT_TRUE(response.ParseFromString(streamed.message()));
+    const std::size_t i = std::stoul(response.request_id());
+    seen[i] = true;
+    payload::Search_Response alone;
+    if (i % 30 != 0) continue;
+    ASSERT_TRUE(u8_->Search(Asking(FloatsOf(i % 20), 3), &alone).ok());
+    EXPECT_EQ(Ids(response), Ids(alone));
+  }
+  writer.join();
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(failed, 1u);
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), static_cast<int>(kSent - 1));
+}
+
+TEST_F(ValdTest, AStreamThatIsNotReadHoldsUpNoOther) {
+  grpc::ClientContext context;
+  const auto stream = u8_->search->StreamSearch(&context);
+  std::atomic<int> written{0};
+  std::thread writer([&] {
+    while (stream->Write(Asking(FloatsOf(0), 100))) ++written;
+  });
+  while (written < 20) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  payload::Search_Response response;
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(u8_->Search(Asking(FloatsOf(1), 3), &response).ok());
+  context.TryCancel();
+  writer.join();
+  EXPECT_EQ(stream->Finish().error_code(), StatusCode::CANCELLED);
+}
+
+TEST_F(ValdTest, NumRadiusAndLeastNumberCutAnswers) {
+  payload::Search_Response all, some;
+  payload::Search_Request request = Asking(FloatsOf(0), 50);
+  ASSERT_TRUE(u8_->Search(request, &all).ok());
+  ASSERT_EQ(all.results_size(), 50);
+  const float radius = all.results(20).distance();
+  request.mutable_config()->set_radius(radius);
+  ASSERT_TRUE(u8_->Search(request, &some).ok());
+  EXPECT_GE(some.results_size(), 21);
+  EXPECT_LT(some.results_size(), 50);
+  for (const auto& result : some.results()) EXPECT_LE(result.distance(), radius);
+  request.mutable_config()->set_min_num(50);
+  ExpectRefused(u8_->Search(request, &some), StatusCode::NOT_FOUND, "config.min_num");
+  for (const float none : {-1.0f, 0.0f}) {
+    request.mutable_config()->set_radius(none);
+    ASSERT_TRUE(u8_->Search(request, &some).ok());
+    EXPECT_EQ(some.results_size(), 50);
+  }
+  // Each of a batch has its own num.
+  payload::Search_MultiRequest batch;
+  *batch.add_requests() = Asking(FloatsOf(0), 3);
+  *batch.add_requests() = Asking(FloatsOf(0), 7);
+  payload::Search_Responses responses;
+  ASSERT_TRUE(u8_->Call(u8_->search, &vald::Search::Stub::MultiSearch, batch, &responses).ok());
+  EXPECT_EQ(responses.responses(0).results_size(), 3);
+  EXPECT_EQ(responses.responses(1).results_size(), 7);
+}
+
+TEST_F(ValdTest, WhatIsWrongIsNamed) {
+  const std::vector<float> good = FloatsOf(0);
+  payload::Search_Response response;
+  const auto refused = [&](const payload::Search_Request& request, const std::string& words) {
+    ExpectRefused(u8_->Search(request, &response), StatusCode::INVALID_ARGUMENT, words);
+  };
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, kSampleDim / 2, std::size_t{65536}})
+    refused(Asking(std::vector<float>(size), 3), absl::StrCat("vector: expected 128 floats"));
+  for (const float bad : {0.5f, 256.0f, std::numeric_limits<float>::quiet_NaN(),
+                          std::numeric_limits<float>::infinity()}) {
+    std::vector<float> vector = good;
+    vector[5] = bad;
+    refused(Asking(vector, 3), "component 5");
+  }
+  std::vector<float> nan = good;
+  nan[5] = std::numeric_limits<float>::quiet_NaN();
+  ExpectRefused(f32_->Search(Asking(nan, 3), &response), StatusCode::INVALID_ARGUMENT, "vector: ");
+  for (const std::uint32_t num : {0u, 101u, 4'000'000'000u})
+    refused(Asking(good, num), absl::StrCat("config.num: expected 1 to 100, found ", num));
+  payload::Search_Request request = Asking(good, 3);
+  request.mutable_config()->set_timeout(-1);
+  refused(request, "config.timeout");
+  request.mutable_config()->set_timeout(0);
+  request.mutable_config()->set_radius(std::numeric_limits<float>::quiet_NaN());
+  refused(request, "config.radius");
+  request.mutable_config()->set_radius(0);
+  request.mutable_config()->set_edge_size(std::numeric_limits<std::int32_t>::max());
+  refused(request, "config.edge_size");
+  request.mutable_config()->set_edge_size(-2);
+  request.mutable_config()->set_timeout(std::numeric_limits<std::int64_t>::max());
+  EXPECT_TRUE(u8_->Search(request, &response).ok());
+  request.mutable_config()->set_timeout(1);
+  EXPECT_FALSE(u8_->Search(request, &response).ok());
+
+  payload::Search_MultiRequest batch;
+  payload::Search_Responses responses;
+  const auto multi = [&] {
+    return u8_->Call(u8_->search, &vald::Search::Stub::MultiSearch, batch, &responses);
+  };
+  ExpectRefused(multi(), StatusCode::INVALID_ARGUMENT, "requests: expected one or more");
+  *batch.add_requests() = Asking(good, 3);
+  *batch.add_requests() = Asking(std::vector<float>(3), 3);
+  ExpectRefused(multi(), StatusCode::INVALID_ARGUMENT, "requests[1].vector: expected 128");
+  for (int i = 0; i < 63; ++i) *batch.add_requests() = Asking(good, 3);
+  ExpectRefused(multi(), StatusCode::INVALID_ARGUMENT, "requests: expected at most 64, found 65");
+}
+
+TEST_F(ValdTest, IdsAreDecimalNumbers) {
+  const auto exists = [&](const std::string& id) {
+    payload::Object_ID request, response;
+    request.set_id(id);
+    return u8_->Call(u8_->object, &vald::Object::Stub::Exists, request, &response);
+  };
+  EXPECT_TRUE(exists("9999").ok());
+  ExpectRefused(exists(""), StatusCode::INVALID_ARGUMENT, "id: expected one");
+  for (const char* id : {"10000", "007", "1e3", "+7", " 7", "-1", "0x1", "18446744073709551615",
+                         "99999999999999999999", "seven"})
+    ExpectRefused(exists(id), StatusCode::NOT_FOUND, "no vector of the index has it");
+  EXPECT_FALSE(exists("\xff\xfe").ok());
+  payload::Search_IDRequest request;
+  request.set_id("007");
+  request.mutable_config()->set_num(3);
+  payload::Search_Response response;
+  ExpectRefused(u8_->Call(u8_->search, &vald::Search::Stub::SearchByID, request, &response),
+                StatusCode::NOT_FOUND, "007");
+}
+
+TEST_F(ValdTest, AllVectorsAreListed) {
+  grpc::ClientContext context;
+  const auto list = f32_->object->StreamListObject(&context, {});
+  std::vector<bool> seen(2000);
+  payload::Streamed streamed;
+  while (list->Read(&streamed)) {
+    payload::Object_Vector vector;
+    ASSERT_TRUE(vector.ParseFromString(streamed.message()));
+    const std::size_t i = std::stoul(vector.id());
+    EXPECT_FALSE(seen.at(i));
+    seen[i] = true;
+    EXPECT_EQ(vector.vector_size(), static_cast<int>(kSampleDim));
+  }
+  EXPECT_TRUE(list->Finish().ok());
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 2000);
+  // One that goes away early leaves the others as they are.
+  grpc::ClientContext early;
+  const auto cut = f32_->object->StreamListObject(&early, {});
+  ASSERT_TRUE(cut->Read(&streamed));
+  early.TryCancel();
+  EXPECT_EQ(cut->Finish().error_code(), StatusCode::CANCELLED);
+  payload::Search_Response response;
+  EXPECT_TRUE(f32_->Search(Asking(FloatsOf(1), 3), &response).ok());
+}
+
+TEST_F(ValdTest, FactsOfTheIndexAndOfAllAgentsAreTold) {
+  payload::Info_Index_Count count;
+  ASSERT_TRUE(u8_->Call(u8_->index, &vald::Index::Stub::IndexInfo, {}, &count).ok());
+  EXPECT_EQ(count.stored(), 10000u);
+  EXPECT_FALSE(count.indexing());
+  count.Clear();
+  ASSERT_TRUE(u8_->Call(u8_->agent, &::core::v1::Agent::Stub::IndexInfo, {}, &count).ok());
+  EXPECT_EQ(count.stored(), 10000u);
+  payload::Info_Index_Detail detail;
+  ASSERT_TRUE(u8_->Call(u8_->index, &vald::Index::Stub::IndexDetail, {}, &detail).ok());
+  EXPECT_EQ(detail.counts().at("sift").stored(), 10000u);
+  payload::Info_Index_PropertyDetail property;
+  ASSERT_TRUE(f32_->Call(f32_->index, &vald::Index::Stub::IndexProperty, {}, &property).ok());
+  EXPECT_EQ(property.details().at("sift").dimension(), 128);
+  EXPECT_EQ(property.details().at("sift").object_type(), "Float");
+  EXPECT_EQ(property.details().at("sift").distance_type(), "L2");
+  payload::Empty empty;
+  EXPECT_TRUE(u8_->Call(u8_->agent, &::core::v1::Agent::Stub::CreateIndex, {}, &empty).ok());
+  EXPECT_TRUE(u8_->Call(u8_->agent, &::core::v1::Agent::Stub::SaveIndex, {}, &empty).ok());
+  EXPECT_TRUE(u8_->Call(u8_->agent, &::core::v1::Agent::Stub::CreateAndSaveIndex, {}, &empty).ok());
+  payload::Info_Nodes nodes;
+  using Discoverer = ::discoverer::v1::Discoverer;
+  ASSERT_TRUE(u8_->Call(u8_->discoverer, &Discoverer::Stub::Nodes, {}, &nodes).ok());
+  ASSERT_EQ(nodes.nodes_size(), 2);
+  EXPECT_EQ(nodes.nodes(1).pods().pods(0).ip(), "10.0.0.2");
+  payload::Info_Pods pods;
+  ASSERT_TRUE(u8_->Call(u8_->discoverer, &Discoverer::Stub::Pods, {}, &pods).ok());
+  EXPECT_EQ(pods.pods(0).ip(), "10.0.0.1");
+}
+
+TEST_F(ValdTest, ALoneIndexIsNotWritten) {
+  payload::Insert_Request request;
+  request.mutable_vector()->set_id("1");
+  payload::Object_Location location;
+  ExpectRefused(u8_->Call(u8_->insert, &vald::Insert::Stub::Insert, request, &location),
+                StatusCode::UNIMPLEMENTED, "index 'sift' does not change");
+}
+
+/// A collection behind Vald's calls.
+class ValdWriteTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    CreateCollection create;
+    create.dtype = DType::kF32;
+    create.dim = 4;
+    create.build.m = 4;
+    ASSERT_TRUE(Collection::Create(folder_ / "c.live", create).ok());
+    agent_ = std::make_unique<Agent>(LoopbackOptions({{"live", folder_ / "c.live"}}), "live");
+  }
+  template <typename Request>
+  static Request With(const std::string& id, float value) {
+    Request request;
+    request.mutable_vector()->set_id(id);
+    for (int i = 0; i < 4; ++i) request.mutable_vector()->add_vector(value);
+    return request;
+  }
+  grpc::Status Insert(const std::string& id, float value) {
+    payload::Object_Location location;
+    const grpc::Status status = agent_->Call(agent_->insert, &vald::Insert::Stub::Insert,
+                                             With<payload::Insert_Request>(id, value), &location);
+    if (status.ok()) EXPECT_EQ(location.uuid(), id);
+    return status;
+  }
+  grpc::Status Update(const std::string& id, float value) {
+    payload::Object_Location location;
+    return agent_->Call(agent_->update, &vald::Update::Stub::Update,
+                        With<payload::Update_Request>(id, value), &location);
+  }
+  grpc::Status Upsert(const std::string& id, float value) {
+    payload::Object_Location location;
+    return agent_->Call(agent_->upsert, &vald::Upsert::Stub::Upsert,
+                        With<payload::Upsert_Request>(id, value), &location);
+  }
+  grpc::Status Remove(const std::string& id) {
+    payload::Remove_Request request;
+    request.mutable_id()->set_id(id);
+    payload::Object_Location location;
+    return agent_->Call(agent_->remove, &vald::Remove::Stub::Remove, request, &location);
+  }
+  std::vector<std::string> Nearest(float value) {
+    payload::Search_Response response;
+    const grpc::Status status = agent_->Search(Asking(std::vector<float>(4, value), 3), &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return Ids(response);
+  }
+
+  TempFolder folder_;
+  std::unique_ptr<Agent> agent_;
+};
+
+TEST_F(ValdWriteTest, WhatIsInsertedIsFoundAndWhatIsRemovedIsGone) {
+  EXPECT_THAT(Nearest(1), IsEmpty());
+  ASSERT_TRUE(Insert("5", 5).ok());
+  ASSERT_TRUE(Insert("a name", 6).ok());
+  ASSERT_TRUE(Insert("007", 7).ok());
+  ASSERT_TRUE(Insert("9223372036854775807", 20).ok()) << "the largest number";
+  ASSERT_TRUE(Insert("9223372036854775808", 30).ok()) << "a string";
+  EXPECT_THAT(Nearest(5), ElementsAre("5", "a name", "007"));
+  EXPECT_THAT(Nearest(24), ElementsAre("9223372036854775807", "9223372036854775808", "007"));
+  ExpectRefused(Insert("5", 8), StatusCode::ALREADY_EXISTS, "label 5");
+  ExpectRefused(Insert("a name", 8), StatusCode::ALREADY_EXISTS, "label");
+  ExpectRefused(Update("6", 6), StatusCode::NOT_FOUND, "label 6");
+  EXPECT_TRUE(Update("5", 100).ok());
+  EXPECT_THAT(Nearest(100)[0], "5");
+  EXPECT_TRUE(Upsert("5", 5).ok());
+  EXPECT_TRUE(Upsert("6", 5.5f).ok());
+  EXPECT_THAT(Nearest(5), ElementsAre("5", "6", "a name"));
+  EXPECT_TRUE(Remove("5").ok());
+  EXPECT_TRUE(Remove("a name").ok());
+  ExpectRefused(Remove("5"), StatusCode::NOT_FOUND, "label 5");
+  EXPECT_THAT(Nearest(5), ElementsAre("6", "007", "9223372036854775807"));
+  ExpectRefused(Insert("", 1), StatusCode::INVALID_ARGUMENT, "id: expected one");
+  ExpectRefused(Insert(std::string(1025, 'x'), 1), StatusCode::INVALID_ARGUMENT, "1025");
+  EXPECT_FALSE(Insert("\xff\xfe", 1).ok());
+  ExpectRefused(Insert("8", std::numeric_limits<float>::quiet_NaN()), StatusCode::INVALID_ARGUMENT,
+                "NaN");
+  payload::Info_Index_Count count;
+  ASSERT_TRUE(agent_->Call(agent_->index, &vald::Index::Stub::IndexInfo, {}, &count).ok());
+  EXPECT_EQ(count.stored(), 4u);
+
+  ASSERT_TRUE(agent_->served->client->Compact("live").ok());
+  ExpectRefused(Insert("6", 8), StatusCode::ALREADY_EXISTS, "label 6");
+  ASSERT_TRUE(Insert("8", 8).ok());
+  ASSERT_TRUE(Remove("007").ok());
+  grpc::ClientContext context;
+  const auto list = agent_->object->StreamListObject(&context, {});
+  std::vector<std::string> ids;
+  payload::Streamed streamed;
+  while (list->Read(&streamed)) {
+    payload::Object_Vector vector;
+    ASSERT_TRUE(vector.ParseFromString(streamed.message()));
+    ids.push_back(absl::StrCat(vector.id(), "=", vector.vector(3)));
+  }
+  EXPECT_TRUE(list->Finish().ok());
+  EXPECT_THAT(ids, testing::UnorderedElementsAre("6=5.5", "9223372036854775807=20",
+                                                 "9223372036854775808=30", "8=8"));
+}
+
+TEST_F(ValdWriteTest, ABatchIsWrittenWholeOrNotAtAll) {
+  payload::Insert_MultiRequest request;
+  for (const char* id : {"1", "2", "3"})
+    *request.add_requests() = With<payload::Insert_Request>(id, 1);
+  payload::Object_Locations locations;
+  const auto insert = [&] {
+    locations.Clear();
+    return agent_->Call(agent_->insert, &vald::Insert::Stub::MultiInsert, request, &locations);
+  };
+  ASSERT_TRUE(insert().ok());
+  EXPECT_EQ(locations.locations_size(), 3);
+  EXPECT_EQ(locations.locations(2).uuid(), "3");
+  request.mutable_requests(0)->mutable_vector()->set_id("4");
+  ExpectRefused(insert(), StatusCode::ALREADY_EXISTS, "label 2");
+  ExpectRefused(Remove("4"), StatusCode::NOT_FOUND, "label 4");
+  payload::Remove_MultiRequest gone;
+  for (const char* id : {"1", "2", "4"}) gone.add_requests()->mutable_id()->set_id(id);
+  const auto remove = [&] {
+    return agent_->Call(agent_->remove, &vald::Remove::Stub::MultiRemove, gone, &locations);
+  };
+  ExpectRefused(remove(), StatusCode::NOT_FOUND, "label 4");
+  gone.mutable_requests()->RemoveLast();
+  ASSERT_TRUE(remove().ok());
+  EXPECT_THAT(Nearest(1), ElementsAre("3"));
+}
+
+TEST_F(ValdWriteTest, OfManyInsertsOfAnIdOneSucceeds) {
+  std::atomic<int> inserted{0}, refused{0};
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const grpc::Status status = Insert(absl::StrCat(i), static_cast<float>(t));
+        inserted += status.ok() ? 1 : 0;
+        refused += status.error_code() == StatusCode::ALREADY_EXISTS ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(inserted, 50);
+  EXPECT_EQ(refused, 150);
+}
+
+TEST_F(ValdWriteTest, AStreamInsertsAndTellsEachOutcome) {
+  grpc::ClientContext context;
+  const auto stream = agent_->insert->StreamInsert(&context);
+  ASSERT_TRUE(Insert("7", 7).ok());
+  for (int i = 0; i < 20; ++i)
+    ASSERT_TRUE(stream->Write(With<payload::Insert_Request>(absl::StrCat(i), 1)));
+  stream->WritesDone();
+  int written = 0, failed = 0;
+  payload::Streamed streamed;
+  while (stream->Read(&streamed)) ++(streamed.has_status() ? failed : written);
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(written, 19);
+  EXPECT_EQ(failed, 1);
+}
+
+TEST(ValdRightsTest, AReaderSearchesAndDoesNotWrite) {
+  const TempFolder folder;
+  CreateCollection create;
+  create.dim = 4;
+  create.build.m = 4;
+  ASSERT_TRUE(Collection::Create(folder / "c.live", create).ok());
+  ServerOptions options = LoopbackOptions({{"live", folder / "c.live"}});
+  options.tokens = folder.Write(
+      "tokens", "3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30 read\n");
+  Agent agent(options, "live");
+  payload::Search_Response found;
+  const payload::Search_Request request = Asking(std::vector<float>(4, 1), 3);
+  EXPECT_EQ(agent.Search(request, &found).error_code(), StatusCode::UNAUTHENTICATED);
+  payload::Info_Index_Count count;
+  EXPECT_EQ(agent.Call(agent.index, &vald::Index::Stub::IndexInfo, {}, &count).error_code(),
+            StatusCode::UNAUTHENTICATED);
+  agent.token = "reader";
+  EXPECT_TRUE(agent.Search(request, &found).ok());
+  EXPECT_TRUE(agent.Call(agent.index, &vald::Index::Stub::IndexInfo, {}, &count).ok());
+  payload::Object_Location location;
+  payload::Insert_Request insert;
+  insert.mutable_vector()->set_id("1");
+  EXPECT_EQ(agent.Call(agent.insert, &vald::Insert::Stub::Insert, insert, &location).error_code(),
+            StatusCode::PERMISSION_DENIED);
+}
+
+}  // namespace
+}  // namespace hmann::server
