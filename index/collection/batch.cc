@@ -24,7 +24,8 @@ void WriteBatch::Add(Kind kind, const VectorLabel& label, const void* vector, st
                                                 attributes_.size(),
                                                 static_cast<std::uint32_t>(bytes),
                                                 static_cast<std::uint32_t>(attributes.size()),
-                                                {}});
+                                                {},
+                                                when});
   const auto* first = static_cast<const std::byte*>(vector);
   vectors_.insert(vectors_.end(), first, first + bytes);
   attributes_ += attributes;

@@ -206,38 +206,23 @@ absl::StatusOr<std::shared_ptr<const PreparedSearch>> Prepare(std::shared_ptr<co
   return std::shared_ptr<const PreparedSearch>(std::move(prepared));
 }
 
-absl::Status ForRows(const Moment& moment,
-                     const std::function<absl::Status(std::span<const std::uint64_t>,
-                                                      std::span<const std::byte>)>& visit) {
-  constexpr std::size_t kTogether = 256;
+absl::Status ForRows(
+    const Moment& moment,
+    const std::function<absl::Status(std::uint64_t, std::span<const std::byte>)>& visit) {
   const std::size_t bytes = moment.shape->vector_bytes;
-  std::vector<std::uint64_t> labels;
-  std::vector<std::byte> rows;
   absl::Status status;
-  const auto flush = [&](std::size_t most) {
-    if (labels.size() <= most || !status.ok()) return status;
-    status = visit(labels, rows);
-    labels.clear();
-    rows.clear();
-    return status;
-  };
-  const auto add = [&](std::uint64_t label, const std::byte* row) {
-    labels.push_back(label);
-    rows.insert(rows.end(), row, row + bytes);
-  };
   if (const Segment* const sealed = moment.sealed.segment.get(); sealed != nullptr) {
-    HMANN_RETURN_IF_ERROR(sealed->index()->ForRows([&](auto ids, auto all, auto vectors) {
-      for (std::size_t i = 0; i < ids.size(); ++i)
-        if (moment.sealed.Has(ids[i])) add(all[i], vectors.data() + i * bytes);
-      return flush(kTogether);
-    }));
+    status = sealed->index()->ForRows([&](auto ids, auto labels, auto rows) {
+      absl::Status seen;
+      for (std::size_t i = 0; i < ids.size() && seen.ok(); ++i)
+        if (moment.sealed.Has(ids[i])) seen = visit(labels[i], rows.subspan(i * bytes, bytes));
+      return seen;
+    });
   }
   moment.tail.ForLive([&](std::uint64_t row) {
-    if (!status.ok()) return;
-    add(moment.tail.Label(row), moment.tail.Row(row));
-    flush(kTogether).IgnoreError();
+    if (status.ok()) status = visit(moment.tail.Label(row), {moment.tail.Row(row), bytes});
   });
-  return flush(0);
+  return status;
 }
 
 }  // namespace hmann

@@ -20,10 +20,6 @@ constexpr std::uint64_t kStrings = std::uint64_t{1} << 63;
 /// No call lasts longer; a later time might not fit the clock.
 constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);
 
-std::string FieldOf(const char* name, std::size_t i, std::size_t queries) {
-  return queries == 1 ? name : absl::StrCat("requests[", i, "].", name);
-}
-
 absl::Status CheckConfig(const ::payload::v1::Search_Config& config, std::size_t i,
                          std::size_t queries, const RequestLimits& limits) {
   const auto bad = [&](const char* field, const auto&... words) {
@@ -100,7 +96,7 @@ absl::Status ReadVectors(const Serving& serving, std::span<const std::span<const
   QueryVectors& vectors = asked->query.vectors;
   for (std::size_t i = 0; i < floats.size(); ++i) {
     HMANN_ASSIGN_OR_RETURN(QueryVectors one,
-                           VectorsOf(floats[i], info, 1, VectorField(i, floats.size())));
+                           VectorsOf(floats[i], info, 1, FieldOf("vector", i, floats.size())));
     if (floats.size() == 1) {
       vectors = std::move(one);
     } else {
@@ -112,8 +108,8 @@ absl::Status ReadVectors(const Serving& serving, std::span<const std::span<const
   return CheckReplySize(vectors.count, asked->query.options.search.params.k, serving.limits);
 }
 
-std::string VectorField(std::size_t i, std::size_t queries) {
-  return FieldOf("vector", i, queries);
+std::string FieldOf(const char* name, std::size_t i, std::size_t requests) {
+  return requests == 1 ? name : absl::StrCat("requests[", i, "].", name);
 }
 
 CallFacts Within(CallFacts facts, std::chrono::nanoseconds timeout) {
@@ -130,23 +126,14 @@ bool ToWire(const Answer& answer, const Snapshot& index, const Cut& cut,
             ::payload::v1::Search_Response* response) {
   response->set_request_id(cut.request_id);
   const bool squared = index.info().metric == Metric::kL2;
-  std::vector<std::uint64_t> strings;  // labels that stand for one
   for (const Neighbor& neighbor : answer.nearest) {
     const float distance = squared ? std::sqrt(neighbor.distance) : neighbor.distance;
     if (static_cast<std::uint32_t>(response->results_size()) == cut.num ||
         (cut.radius > 0 && distance > cut.radius))
       break;
     ::payload::v1::Object_Distance* const result = response->add_results();
-    result->set_id(absl::StrCat(neighbor.label));
+    result->set_id(IdOf(neighbor.label, index));
     result->set_distance(distance);
-    if (neighbor.label >= kStrings && index.moment() != nullptr) strings.push_back(neighbor.label);
-  }
-  if (!strings.empty()) {
-    const auto names = index.generation().collection()->Names(strings);
-    for (std::size_t i = 0, j = 0; names.ok() && i < strings.size(); ++i, ++j) {
-      while (answer.nearest[j].label != strings[i]) ++j;
-      if (!(*names)[i].empty()) response->mutable_results(static_cast<int>(j))->set_id((*names)[i]);
-    }
   }
   return static_cast<std::uint32_t>(response->results_size()) >= cut.min_num;
 }
@@ -166,8 +153,12 @@ void AppendFloats(const std::byte* row, const IndexInfo& info,
   }
 }
 
-std::string IdOf(std::uint64_t label, const std::string& name) {
-  return name.empty() ? absl::StrCat(label) : name;
+std::string IdOf(std::uint64_t label, const Snapshot& index) {
+  if (label >= kStrings && index.moment() != nullptr) {
+    auto names = index.generation().collection()->Names({&label, 1});
+    if (names.ok() && !names->front().empty()) return std::move(names->front());
+  }
+  return absl::StrCat(label);
 }
 
 }  // namespace hmann::server

@@ -45,8 +45,8 @@ absl::StatusOr<Asked> ReadConfigs(const Serving& serving, Configs configs);
 /// vector. Errors: INVALID_ARGUMENT naming the field; RESOURCE_EXHAUSTED.
 absl::Status ReadVectors(const Serving& serving, std::span<const std::span<const float>> floats,
                          Asked* asked);
-/// The field of query `i` in an error.
-std::string VectorField(std::size_t i, std::size_t queries);
+/// The name of a field of request `i` of a call in an error.
+std::string FieldOf(const char* name, std::size_t i, std::size_t requests);
 
 /// The facts of a call that may end sooner.
 CallFacts Within(CallFacts facts, std::chrono::nanoseconds timeout);
@@ -59,7 +59,7 @@ bool ToWire(const Answer& answer, const Snapshot& index, const Cut& cut,
 /// Appends a stored vector as floats.
 void AppendFloats(const std::byte* row, const IndexInfo& info,
                   google::protobuf::RepeatedField<float>* floats);
-/// The id of a vector; `name`: of a string label, else empty.
-std::string IdOf(std::uint64_t label, const std::string& name);
+/// The id of a vector. (A string that cannot be read leaves its number.)
+std::string IdOf(std::uint64_t label, const Snapshot& index);
 
 }  // namespace hmann::server

@@ -1,12 +1,12 @@
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "hmann/collection.h"
 #include "index/base/errors.h"
@@ -20,18 +20,27 @@
 namespace hmann::server {
 namespace {
 
-/// A call that gets all vectors of an index, one a message. A thread reads them, and waits
-/// for the client; a client that does not read is cancelled by ReplyWatch.
+/// Calls at once; each has a thread, which waits for its client. A guess.
+constexpr int kMostLists = 4;
+
+/// A call that gets all vectors of an index, one a message. A thread reads them, and
+/// waits for the client. ReplyWatch cancels a client that does not read.
 class ListCall : public grpc::ServerGenericBidiReactor, private UnreadRequests::Call {
  public:
-  ListCall(Calls* calls, Loader* loader, grpc::CallbackServerContext* context)
+  /// `running`: the number of these calls.
+  ListCall(std::atomic<int>& running, Calls* calls, Loader* loader,
+           grpc::CallbackServerContext* context)
       : Call(/*is_stream=*/false),
+        running_(running),
         calls_(*calls),
         loader_(*loader),
         context_(*context),
         reply_(calls->replies(), [context] { context->TryCancel(); }) {}
 
+  ~ListCall() override { --running_; }
+
   void Start(const absl::StatusOr<Snapshot>& index) {
+    if (++running_ > kMostLists) return End(QueueFull(kMostLists, std::chrono::seconds(10)));
     if (!index.ok()) return End(index.status());
     index_ = *index;
     calls_.unread()->Add(this);
@@ -70,24 +79,30 @@ class ListCall : public grpc::ServerGenericBidiReactor, private UnreadRequests::
   }
 
   absl::Status SendAll() {
-    const std::size_t bytes = index_->info().dim * SizeOf(index_->info().dtype);
-    const auto send = [&](std::span<const std::uint64_t> labels,
-                          std::span<const std::byte> rows) -> absl::Status {
-      std::vector<std::string> names(labels.size());
-      if (const auto& collection = index_->generation().collection(); collection != nullptr) {
-        HMANN_ASSIGN_OR_RETURN(names, collection->Names(labels));
-      }
-      for (std::size_t i = 0; i < labels.size(); ++i)
-        HMANN_RETURN_IF_ERROR(Send(IdOf(labels[i], names[i]), rows.data() + i * bytes));
-      return absl::OkStatus();
+    Generation& generation = index_->generation();
+    const auto send = [&](std::uint64_t label, std::span<const std::byte> row) {
+      return generation.current() ? Send(label, row.data()) : Replaced();
     };
-    HMANN_RETURN_IF_ERROR(index_->ForClients(
-        index_->moment() != nullptr ? ForRows(*index_->moment(), send)
-                                    : index_->index()->ForRows([&](auto, auto labels, auto rows) {
-                                        return send(labels, rows);
-                                      })));
-    if (!index_->generation().Intact()) return FileChanged(index_->served().name());
-    return Wait();
+    // A lent searcher keeps the file from being changed.
+    std::unique_ptr<AnySearcher> lent = generation.TakeSearcher();
+    if (lent == nullptr) return Replaced();
+    absl::Status status = index_->moment() != nullptr
+                              ? ForRows(*index_->moment(), send)
+                              : index_->index()->ForRows([&](auto ids, auto labels, auto rows) {
+                                  const std::size_t bytes = rows.size() / ids.size();
+                                  absl::Status sent;
+                                  for (std::size_t i = 0; i < ids.size() && sent.ok(); ++i)
+                                    sent = send(labels[i], rows.subspan(i * bytes, bytes));
+                                  return sent;
+                                });
+    if (status.ok() && !generation.Intact()) status = FileChanged(index_->served().name());
+    generation.GiveBack(std::move(lent));
+    status.Update(Wait());
+    return index_->ForClients(status);
+  }
+
+  static absl::Status Replaced() {
+    return absl::AbortedError("the index was replaced while its vectors were listed");
   }
 
   /// Until the client has taken the last message.
@@ -97,9 +112,9 @@ class ListCall : public grpc::ServerGenericBidiReactor, private UnreadRequests::
     return state_ == State::kGone ? absl::CancelledError("the client went away") : absl::OkStatus();
   }
 
-  absl::Status Send(const std::string& id, const std::byte* row) {
+  absl::Status Send(std::uint64_t label, const std::byte* row) {
     ::payload::v1::Object_Vector vector;
-    vector.set_id(id);
+    vector.set_id(IdOf(label, *index_));
     AppendFloats(row, index_->info(), vector.mutable_vector());
     grpc::ByteBuffer message;
     HMANN_RETURN_IF_ERROR(Write(vector, &message));
@@ -115,6 +130,7 @@ class ListCall : public grpc::ServerGenericBidiReactor, private UnreadRequests::
     return absl::OkStatus();
   }
 
+  std::atomic<int>& running_;
   Calls& calls_;
   Loader& loader_;
   grpc::CallbackServerContext& context_;
@@ -131,7 +147,7 @@ class ListCall : public grpc::ServerGenericBidiReactor, private UnreadRequests::
 }  // namespace
 
 grpc::ServerGenericBidiReactor* ValdService::List(grpc::CallbackServerContext* context) {
-  auto* const call = new ListCall(&calls_, &loader_, context);  // deletes itself
+  auto* const call = new ListCall(lists_, &calls_, &loader_, context);  // deletes itself
   const auto open = [&]() -> absl::StatusOr<Snapshot> {
     HMANN_ASSIGN_OR_RETURN(Access access, calls_.MayStart(*context, Method::kGet));
     HMANN_RETURN_IF_ERROR(access.Check(Role::kRead, index()));

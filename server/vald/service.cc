@@ -34,19 +34,16 @@ const char* NameOf(Metric metric) {
 grpc::ByteBuffer ValdStreamed(const absl::Status& status, const grpc::ByteBuffer& reply) {
   wire::Streamed streamed;
   if (status.ok()) {
-    std::vector<grpc::Slice> slices;
-    reply.Dump(&slices).IgnoreError();
-    for (const grpc::Slice& slice : slices)
-      streamed.mutable_message()->append(reinterpret_cast<const char*>(slice.begin()),
-                                         slice.size());
+    grpc::Slice slice;
+    reply.DumpToSingleSlice(&slice).IgnoreError();
+    streamed.set_message(slice.begin(), slice.size());
   } else {
     const grpc::Status end = ToGrpc(status);
-    google::rpc::Status error;
-    if (!error.ParseFromString(end.error_details()) || error.code() == 0) {
-      error.set_code(end.error_code());
-      error.set_message(end.error_message());
-    }
-    streamed.set_status(error.SerializeAsString());
+    google::rpc::Status plain;
+    plain.set_code(end.error_code());
+    plain.set_message(end.error_message());
+    streamed.set_status(end.error_details().empty() ? plain.SerializeAsString()
+                                                    : end.error_details());
   }
   grpc::ByteBuffer bytes;
   Write(streamed, &bytes).IgnoreError();  // it fails for lack of memory only
@@ -109,7 +106,7 @@ ValdService::ValdService(Calls* calls, Writers* writers, Loader* loader,
   tell("vald.v1.Index", "IndexProperty", &ValdService::Property);
   service = "core.v1.Agent";
   tell(service, "IndexInfo", &ValdService::Count);  // of v1.7
-  // What is acknowledged is on disk, and new vectors are found at once.
+  // An acknowledged write is on disk, and its vectors are found at once.
   tell(service, "CreateIndex", &ValdService::Nothing<wire::Control_CreateIndexRequest>);
   tell(service, "SaveIndex", &ValdService::Nothing<wire::Empty>);
   tell(service, "CreateAndSaveIndex", &ValdService::Nothing<wire::Control_CreateIndexRequest>);
@@ -136,8 +133,8 @@ grpc::ServerGenericBidiReactor* ValdService::Begin(grpc::GenericCallbackServerCo
     return calls_.Unary(context, entry.method, entry.begin,
                         entry.method != Method::kWrite && entry.method != Method::kDescribe);
   return calls_.Stream(context, entry.method, [&](Access access) {
-    return std::make_shared<StreamOfCalls>(&calls_, entry.method, entry.begin, ValdStreamed,
-                                           context, std::move(access));
+    return MakeStreamOfCalls(&calls_, entry.method, entry.begin, ValdStreamed, context,
+                             std::move(access));
   });
 }
 

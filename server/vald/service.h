@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +15,8 @@
 namespace hmann::server {
 
 /// Answers what Vald's gateways, index managers and clients ask of an agent: v1.8, and
-/// IndexInfo where v1.7 has it. It stands for one index, Serving::nameless. Its calls take
-/// the way of hmann.v1: rights, queue, shares and metrics are the same.
+/// IndexInfo where v1.7 has it. It stands for one index, Serving::nameless. Its calls
+/// take the way of hmann.v1: rights, queue, shares and metrics are the same.
 class ValdService : public ::vald::v1::Search::WithRawCallbackMethod_Search<
                         ::vald::v1::Search::WithGenericMethod_SearchByID<
                             ::vald::v1::Search::WithGenericMethod_MultiSearch<
@@ -41,7 +42,7 @@ class ValdService : public ::vald::v1::Search::WithRawCallbackMethod_Search<
     Calls::Begin begin;
     bool streams = false;
   };
-  /// "vald.v1.Object", "GetObject"; `stream`: the method that takes many, if there is one.
+  /// "vald.v1.Object", "GetObject"; `stream`: the method that takes many, or empty.
   void Add(absl::string_view service, absl::string_view name, Method method,
            const Calls::Begin& begin, absl::string_view stream = {});
   template <typename Work>
@@ -75,6 +76,7 @@ class ValdService : public ::vald::v1::Search::WithRawCallbackMethod_Search<
   Loader& loader_;
   const std::vector<std::string> agents_;
   absl::flat_hash_map<std::string, Entry> methods_;  ///< by path
+  std::atomic<int> lists_{0};                        ///< calls of StreamListObject
 };
 
 }  // namespace hmann::server

@@ -50,7 +50,7 @@ class Found : public Base {
   }
 
  private:
-  std::string Field(std::size_t i) const override { return VectorField(i, cuts_.size()); }
+  std::string Field(std::size_t i) const override { return FieldOf("vector", i, cuts_.size()); }
   void Keep(std::size_t i, const hmann::Answer& answer) override {
     if (!ToWire(answer, this->index(), cuts_[i], responses_.mutable_responses(static_cast<int>(i))))
       few_.store(true);

@@ -20,7 +20,7 @@ namespace wire = ::payload::v1;
 /// After which a write that found no room may come again: a guess.
 constexpr std::chrono::seconds kTryAgain(1);
 
-/// Of which each has a name in Vald, and a condition here.
+/// The condition for which a request has a name of its own.
 template <typename Part>
 constexpr WriteBatch::If When() {
   if (std::is_same_v<Part, wire::Insert_Request>) return WriteBatch::If::kAbsent;
@@ -41,7 +41,7 @@ absl::Status AddChange(const Part& part, std::size_t i, std::size_t parts, const
     HMANN_ASSIGN_OR_RETURN(
         const QueryVectors row,
         VectorsOf({vector.vector().data(), static_cast<std::size_t>(vector.vector_size())},
-                  index.info(), 1, VectorField(i, parts)));
+                  index.info(), 1, FieldOf("vector", i, parts)));
     batch->Put(label, row.row(0), row.bytes.size(), {}, When<Part>());
     location->set_uuid(vector.id());
   }

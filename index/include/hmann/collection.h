@@ -268,11 +268,11 @@ ResolvedParams ParamsOf(const PreparedSearch& prepared);
 std::uint64_t SequenceOf(const Moment& moment);
 /// Its sealed index; nullptr: there is none yet.
 std::shared_ptr<const Index> SealedOf(const Moment& moment);
-/// Calls visit(labels, rows) with all live vectors, in batches: dim components of the
-/// collection's type each. Errors: those of `visit`, which end the work; DATA_LOSS.
-absl::Status ForRows(const Moment& moment,
-                     const std::function<absl::Status(std::span<const std::uint64_t>,
-                                                      std::span<const std::byte>)>& visit);
+/// Calls visit(label, vector) with each live vector: dim components of the collection's
+/// type. Errors: those of `visit`, which end the work; DATA_LOSS.
+absl::Status ForRows(
+    const Moment& moment,
+    const std::function<absl::Status(std::uint64_t, std::span<const std::byte>)>& visit);
 /// Live vectors, and those of them that a prepared search accepts.
 std::uint64_t LiveRows(const Moment& moment);
 std::uint64_t MatchingRows(const PreparedSearch& prepared);
