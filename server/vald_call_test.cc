@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "datasets/testing/temp_folder.h"
+#include "datasets/vector_file.h"
 #include "google/rpc/status.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "hmann/collection.h"
@@ -37,6 +39,7 @@ namespace vald = ::vald::v1;
 namespace payload = ::payload::v1;
 
 constexpr std::size_t kSampleDim = 128;
+constexpr std::uint32_t kFloatRows = 2000;
 
 std::vector<float> FloatsOf(std::size_t query) {
   std::vector<float> floats;
@@ -126,11 +129,19 @@ class ValdTest : public testing::Test {
   static void SetUpTestSuite() {
     folder_ = new TempFolder;
     const std::string floats = *folder_ / "floats.hmann";
+    const auto sample = *VectorFile::Open("datasets/sample/base.u8bin", kFloatRows);
+    std::string base;
+    const auto append = [&](auto value) {
+      base.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    };
+    append(std::uint32_t{kFloatRows});
+    append(static_cast<std::uint32_t>(kSampleDim));
+    for (std::uint64_t i = 0; i < kFloatRows; ++i)
+      for (std::size_t j = 0; j < kSampleDim; ++j)
+        append(static_cast<float>(static_cast<const std::uint8_t*>(sample.Row(i))[j]));
     BuildOptions options;
-    options.base = "datasets/sample/base.u8bin";
+    options.base = folder_->Write("base.fbin", base);
     options.out = floats;
-    options.dtype = DType::kF32;
-    options.rows = 2000;
     Progress quiet(Progress::Show::kNever);
     ASSERT_TRUE(BuildIndex(options, quiet).ok());
     u8_ = new Agent(LoopbackOptions({{"sift", SampleIndex()}}), "sift");
@@ -362,7 +373,7 @@ TEST_F(ValdTest, IdsAreDecimalNumbers) {
 TEST_F(ValdTest, AllVectorsAreListed) {
   grpc::ClientContext context;
   const auto list = f32_->object->StreamListObject(&context, {});
-  std::vector<bool> seen(2000);
+  std::vector<bool> seen(kFloatRows);
   payload::Streamed streamed;
   while (list->Read(&streamed)) {
     payload::Object_Vector vector;
@@ -373,7 +384,7 @@ TEST_F(ValdTest, AllVectorsAreListed) {
     EXPECT_EQ(vector.vector_size(), static_cast<int>(kSampleDim));
   }
   EXPECT_TRUE(list->Finish().ok());
-  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 2000);
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), kFloatRows);
   // One that goes away early leaves the others as they are.
   grpc::ClientContext early;
   const auto cut = f32_->object->StreamListObject(&early, {});

@@ -111,7 +111,8 @@ test("names and numbers of fields are those of Vald", () => {
 for (const dtype of ["u8", "f32"]) {
   test(`every call, of an index of ${dtype}`, async () => {
     const index = path.join(folder, `${dtype}.hmann`);
-    run("build", "--base", path.join(root, "datasets/sample/base.u8bin"), "--dtype", dtype, "--rows", "3000", "--out", index);
+    const rows = base.slice(0, 3000).map((row) => (dtype === "u8" ? row : Buffer.from(Float32Array.from(row).buffer)));
+    run("build", "--base", vectorFile(`rows.${dtype === "u8" ? "u8bin" : "fbin"}`, rows), "--out", index);
     const { agent } = await started(index);
     const config = { num: 10, radius: -1, epsilon: 0.1, timeout: 3e9, requestId: "r1" };
     const alone = [];
