@@ -31,7 +31,6 @@
 namespace hmann::server {
 namespace {
 
-using grpc::StatusCode;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -119,7 +118,7 @@ void ExpectRooted(const std::vector<std::uint64_t>& ids, const std::vector<float
   }
 }
 
-void ExpectRefused(const grpc::Status& status, StatusCode code, const std::string& words) {
+void ExpectRefused(const grpc::Status& status, grpc::StatusCode code, const std::string& words) {
   EXPECT_EQ(status.error_code(), code) << status.error_message();
   EXPECT_THAT(status.error_message(), HasSubstr(words));
 }
@@ -137,8 +136,7 @@ class ValdTest : public testing::Test {
     append(std::uint32_t{kFloatRows});
     append(static_cast<std::uint32_t>(kSampleDim));
     for (std::uint64_t i = 0; i < kFloatRows; ++i)
-      for (std::size_t j = 0; j < kSampleDim; ++j)
-        append(static_cast<float>(static_cast<const std::uint8_t*>(sample.Row(i))[j]));
+      for (std::size_t j = 0; j < kSampleDim; ++j) append(static_cast<float>(sample.Row(i)[j]));
     BuildOptions options;
     options.base = folder_->Write("base.fbin", base);
     options.out = floats;
@@ -240,7 +238,7 @@ TEST_F(ValdTest, AStreamAnswersEachOfItsRequests) {
       ++failed;
       google::rpc::Status status;
       ASSERT_TRUE(status.ParseFromString(streamed.status()));
-      EXPECT_EQ(status.code(), StatusCode::INVALID_ARGUMENT);
+      EXPECT_EQ(status.code(), grpc::StatusCode::INVALID_ARGUMENT);
       EXPECT_THAT(status.message(), HasSubstr("config.num: expected 1 to 100, found 0"));
       continue;
     }
@@ -271,7 +269,7 @@ TEST_F(ValdTest, AStreamThatIsNotReadHoldsUpNoOther) {
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(u8_->Search(Asking(FloatsOf(1), 3), &response).ok());
   context.TryCancel();
   writer.join();
-  EXPECT_EQ(stream->Finish().error_code(), StatusCode::CANCELLED);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 TEST_F(ValdTest, NumRadiusAndLeastNumberCutAnswers) {
@@ -286,7 +284,7 @@ TEST_F(ValdTest, NumRadiusAndLeastNumberCutAnswers) {
   EXPECT_LT(some.results_size(), 50);
   for (const auto& result : some.results()) EXPECT_LE(result.distance(), radius);
   request.mutable_config()->set_min_num(50);
-  ExpectRefused(u8_->Search(request, &some), StatusCode::NOT_FOUND, "config.min_num");
+  ExpectRefused(u8_->Search(request, &some), grpc::StatusCode::NOT_FOUND, "config.min_num");
   for (const float none : {-1.0f, 0.0f}) {
     request.mutable_config()->set_radius(none);
     ASSERT_TRUE(u8_->Search(request, &some).ok());
@@ -306,7 +304,7 @@ TEST_F(ValdTest, WhatIsWrongIsNamed) {
   const std::vector<float> good = FloatsOf(0);
   payload::Search_Response response;
   const auto refused = [&](const payload::Search_Request& request, const std::string& words) {
-    ExpectRefused(u8_->Search(request, &response), StatusCode::INVALID_ARGUMENT, words);
+    ExpectRefused(u8_->Search(request, &response), grpc::StatusCode::INVALID_ARGUMENT, words);
   };
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, kSampleDim / 2, std::size_t{65536}})
@@ -319,7 +317,8 @@ TEST_F(ValdTest, WhatIsWrongIsNamed) {
   }
   std::vector<float> nan = good;
   nan[5] = std::numeric_limits<float>::quiet_NaN();
-  ExpectRefused(f32_->Search(Asking(nan, 3), &response), StatusCode::INVALID_ARGUMENT, "vector: ");
+  ExpectRefused(f32_->Search(Asking(nan, 3), &response), grpc::StatusCode::INVALID_ARGUMENT,
+                "vector: ");
   for (const std::uint32_t num : {0u, 101u, 4'000'000'000u})
     refused(Asking(good, num), absl::StrCat("config.num: expected 1 to 100, found ", num));
   payload::Search_Request request = Asking(good, 3);
@@ -342,12 +341,13 @@ TEST_F(ValdTest, WhatIsWrongIsNamed) {
   const auto multi = [&] {
     return u8_->Call(u8_->search, &vald::Search::Stub::MultiSearch, batch, &responses);
   };
-  ExpectRefused(multi(), StatusCode::INVALID_ARGUMENT, "requests: expected one or more");
+  ExpectRefused(multi(), grpc::StatusCode::INVALID_ARGUMENT, "requests: expected one or more");
   *batch.add_requests() = Asking(good, 3);
   *batch.add_requests() = Asking(std::vector<float>(3), 3);
-  ExpectRefused(multi(), StatusCode::INVALID_ARGUMENT, "requests[1].vector: expected 128");
+  ExpectRefused(multi(), grpc::StatusCode::INVALID_ARGUMENT, "requests[1].vector: expected 128");
   for (int i = 0; i < 63; ++i) *batch.add_requests() = Asking(good, 3);
-  ExpectRefused(multi(), StatusCode::INVALID_ARGUMENT, "requests: expected at most 64, found 65");
+  ExpectRefused(multi(), grpc::StatusCode::INVALID_ARGUMENT,
+                "requests: expected at most 64, found 65");
 }
 
 TEST_F(ValdTest, IdsAreDecimalNumbers) {
@@ -357,17 +357,17 @@ TEST_F(ValdTest, IdsAreDecimalNumbers) {
     return u8_->Call(u8_->object, &vald::Object::Stub::Exists, request, &response);
   };
   EXPECT_TRUE(exists("9999").ok());
-  ExpectRefused(exists(""), StatusCode::INVALID_ARGUMENT, "id: expected one");
+  ExpectRefused(exists(""), grpc::StatusCode::INVALID_ARGUMENT, "id: expected one");
   for (const char* id : {"10000", "007", "1e3", "+7", " 7", "-1", "0x1", "18446744073709551615",
                          "99999999999999999999", "seven"})
-    ExpectRefused(exists(id), StatusCode::NOT_FOUND, "no vector of the index has it");
+    ExpectRefused(exists(id), grpc::StatusCode::NOT_FOUND, "no vector of the index has it");
   EXPECT_FALSE(exists("\xff\xfe").ok());
   payload::Search_IDRequest request;
   request.set_id("007");
   request.mutable_config()->set_num(3);
   payload::Search_Response response;
   ExpectRefused(u8_->Call(u8_->search, &vald::Search::Stub::SearchByID, request, &response),
-                StatusCode::NOT_FOUND, "007");
+                grpc::StatusCode::NOT_FOUND, "007");
 }
 
 TEST_F(ValdTest, AllVectorsAreListed) {
@@ -390,7 +390,7 @@ TEST_F(ValdTest, AllVectorsAreListed) {
   const auto cut = f32_->object->StreamListObject(&early, {});
   ASSERT_TRUE(cut->Read(&streamed));
   early.TryCancel();
-  EXPECT_EQ(cut->Finish().error_code(), StatusCode::CANCELLED);
+  EXPECT_EQ(cut->Finish().error_code(), grpc::StatusCode::CANCELLED);
   payload::Search_Response response;
   EXPECT_TRUE(f32_->Search(Asking(FloatsOf(1), 3), &response).ok());
 }
@@ -430,7 +430,7 @@ TEST_F(ValdTest, ALoneIndexIsNotWritten) {
   request.mutable_vector()->set_id("1");
   payload::Object_Location location;
   ExpectRefused(u8_->Call(u8_->insert, &vald::Insert::Stub::Insert, request, &location),
-                StatusCode::UNIMPLEMENTED, "index 'sift' does not change");
+                grpc::StatusCode::UNIMPLEMENTED, "index 'sift' does not change");
 }
 
 /// A collection behind Vald's calls.
@@ -455,7 +455,7 @@ class ValdWriteTest : public testing::Test {
     payload::Object_Location location;
     const grpc::Status status = agent_->Call(agent_->insert, &vald::Insert::Stub::Insert,
                                              With<payload::Insert_Request>(id, value), &location);
-    if (status.ok()) EXPECT_EQ(location.uuid(), id);
+    EXPECT_EQ(location.uuid(), status.ok() ? id : "");
     return status;
   }
   grpc::Status Update(const std::string& id, float value) {
@@ -494,9 +494,9 @@ TEST_F(ValdWriteTest, WhatIsInsertedIsFoundAndWhatIsRemovedIsGone) {
   ASSERT_TRUE(Insert("9223372036854775808", 30).ok()) << "a string";
   EXPECT_THAT(Nearest(5), ElementsAre("5", "a name", "007"));
   EXPECT_THAT(Nearest(24), ElementsAre("9223372036854775807", "9223372036854775808", "007"));
-  ExpectRefused(Insert("5", 8), StatusCode::ALREADY_EXISTS, "label 5");
-  ExpectRefused(Insert("a name", 8), StatusCode::ALREADY_EXISTS, "label");
-  ExpectRefused(Update("6", 6), StatusCode::NOT_FOUND, "label 6");
+  ExpectRefused(Insert("5", 8), grpc::StatusCode::ALREADY_EXISTS, "label 5");
+  ExpectRefused(Insert("a name", 8), grpc::StatusCode::ALREADY_EXISTS, "label");
+  ExpectRefused(Update("6", 6), grpc::StatusCode::NOT_FOUND, "label 6");
   EXPECT_TRUE(Update("5", 100).ok());
   EXPECT_THAT(Nearest(100)[0], "5");
   EXPECT_TRUE(Upsert("5", 5).ok());
@@ -504,19 +504,19 @@ TEST_F(ValdWriteTest, WhatIsInsertedIsFoundAndWhatIsRemovedIsGone) {
   EXPECT_THAT(Nearest(5), ElementsAre("5", "6", "a name"));
   EXPECT_TRUE(Remove("5").ok());
   EXPECT_TRUE(Remove("a name").ok());
-  ExpectRefused(Remove("5"), StatusCode::NOT_FOUND, "label 5");
+  ExpectRefused(Remove("5"), grpc::StatusCode::NOT_FOUND, "label 5");
   EXPECT_THAT(Nearest(5), ElementsAre("6", "007", "9223372036854775807"));
-  ExpectRefused(Insert("", 1), StatusCode::INVALID_ARGUMENT, "id: expected one");
-  ExpectRefused(Insert(std::string(1025, 'x'), 1), StatusCode::INVALID_ARGUMENT, "1025");
+  ExpectRefused(Insert("", 1), grpc::StatusCode::INVALID_ARGUMENT, "id: expected one");
+  ExpectRefused(Insert(std::string(1025, 'x'), 1), grpc::StatusCode::INVALID_ARGUMENT, "1025");
   EXPECT_FALSE(Insert("\xff\xfe", 1).ok());
-  ExpectRefused(Insert("8", std::numeric_limits<float>::quiet_NaN()), StatusCode::INVALID_ARGUMENT,
-                "NaN");
+  ExpectRefused(Insert("8", std::numeric_limits<float>::quiet_NaN()),
+                grpc::StatusCode::INVALID_ARGUMENT, "NaN");
   payload::Info_Index_Count count;
   ASSERT_TRUE(agent_->Call(agent_->index, &vald::Index::Stub::IndexInfo, {}, &count).ok());
   EXPECT_EQ(count.stored(), 4u);
 
   ASSERT_TRUE(agent_->served->client->Compact("live").ok());
-  ExpectRefused(Insert("6", 8), StatusCode::ALREADY_EXISTS, "label 6");
+  ExpectRefused(Insert("6", 8), grpc::StatusCode::ALREADY_EXISTS, "label 6");
   ASSERT_TRUE(Insert("8", 8).ok());
   ASSERT_TRUE(Remove("007").ok());
   grpc::ClientContext context;
@@ -546,14 +546,14 @@ TEST_F(ValdWriteTest, ABatchIsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(locations.locations_size(), 3);
   EXPECT_EQ(locations.locations(2).uuid(), "3");
   request.mutable_requests(0)->mutable_vector()->set_id("4");
-  ExpectRefused(insert(), StatusCode::ALREADY_EXISTS, "label 2");
-  ExpectRefused(Remove("4"), StatusCode::NOT_FOUND, "label 4");
+  ExpectRefused(insert(), grpc::StatusCode::ALREADY_EXISTS, "label 2");
+  ExpectRefused(Remove("4"), grpc::StatusCode::NOT_FOUND, "label 4");
   payload::Remove_MultiRequest gone;
   for (const char* id : {"1", "2", "4"}) gone.add_requests()->mutable_id()->set_id(id);
   const auto remove = [&] {
     return agent_->Call(agent_->remove, &vald::Remove::Stub::MultiRemove, gone, &locations);
   };
-  ExpectRefused(remove(), StatusCode::NOT_FOUND, "label 4");
+  ExpectRefused(remove(), grpc::StatusCode::NOT_FOUND, "label 4");
   gone.mutable_requests()->RemoveLast();
   ASSERT_TRUE(remove().ok());
   EXPECT_THAT(Nearest(1), ElementsAre("3"));
@@ -568,7 +568,7 @@ TEST_F(ValdWriteTest, OfManyInsertsOfAnIdOneSucceeds) {
       for (int i = 0; i < 50; ++i) {
         const grpc::Status status = Insert(absl::StrCat(i), static_cast<float>(t));
         inserted += status.ok() ? 1 : 0;
-        refused += status.error_code() == StatusCode::ALREADY_EXISTS ? 1 : 0;
+        refused += status.error_code() == grpc::StatusCode::ALREADY_EXISTS ? 1 : 0;
       }
     });
   }
@@ -604,10 +604,10 @@ TEST(ValdRightsTest, AReaderSearchesAndDoesNotWrite) {
   Agent agent(options, "live");
   payload::Search_Response found;
   const payload::Search_Request request = Asking(std::vector<float>(4, 1), 3);
-  EXPECT_EQ(agent.Search(request, &found).error_code(), StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(agent.Search(request, &found).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   payload::Info_Index_Count count;
   EXPECT_EQ(agent.Call(agent.index, &vald::Index::Stub::IndexInfo, {}, &count).error_code(),
-            StatusCode::UNAUTHENTICATED);
+            grpc::StatusCode::UNAUTHENTICATED);
   agent.token = "reader";
   EXPECT_TRUE(agent.Search(request, &found).ok());
   EXPECT_TRUE(agent.Call(agent.index, &vald::Index::Stub::IndexInfo, {}, &count).ok());
@@ -615,7 +615,7 @@ TEST(ValdRightsTest, AReaderSearchesAndDoesNotWrite) {
   payload::Insert_Request insert;
   insert.mutable_vector()->set_id("1");
   EXPECT_EQ(agent.Call(agent.insert, &vald::Insert::Stub::Insert, insert, &location).error_code(),
-            StatusCode::PERMISSION_DENIED);
+            grpc::StatusCode::PERMISSION_DENIED);
 }
 
 }  // namespace

@@ -166,6 +166,7 @@ class ByIds : public Fetch {
     absl::Status status = fetched;
     if (status.ok()) status = ReadRows();
     if (!status.ok()) return on_call().End(status);
+    on_call().reply()->Clear();
     CallFacts facts = facts_;
     facts.method = Search::kMethod;
     on_call().Queue(std::make_unique<Search>(&on_call(), serving_, std::move(asked_), facts),
