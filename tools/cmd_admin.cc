@@ -194,6 +194,20 @@ void AddLoadFlags(CLI::App& app, AdminFlags* flags) {
       ->needs(queries);
 }
 
+void AddShards(CLI::App& app, AdminFlags* flags) {
+  CLI::App* const sub = app.add_subcommand(
+      "shards", "count the vectors behind Vald; fail if a shard is missing or unlike");
+  sub->add_option("AGENTS", flags->agents,
+                  "HOST:PORT of a gateway of Vald v1.8, or of each agent, with commas between")
+      ->delimiter(',')
+      ->required();
+  AddConnectFlags(*sub, &flags->connect);
+  AddParsed(*sub, "--deadline", ParseDuration, &flags->probe_call.deadline,
+            "how long to wait for each (default 10s)");
+  sub->add_option("--expect", flags->expected, "vectors of all shards together");
+  sub->add_flag("--json", flags->json, "print one JSON object on stdout");
+}
+
 }  // namespace
 
 CommandAction SetupAdmin(CLI::App& app) {
@@ -246,17 +260,7 @@ CommandAction SetupAdmin(CLI::App& app) {
   sub->add_option("--rows", flags->rows, "only the first of the queries (default: all)");
   add("drain", "report NOT_SERVING and close the port; open connections are still answered",
       [](const AdminFlags& f, auto& server) { return server.Drain(f.call); });
-  sub = app.add_subcommand("shards",
-                           "count the vectors behind Vald; fail if a shard is missing or unlike");
-  sub->add_option("AGENTS", flags->agents,
-                  "HOST:PORT of a gateway of Vald v1.8, or of each agent, with commas between")
-      ->delimiter(',')
-      ->required();
-  AddConnectFlags(*sub, &flags->connect);
-  AddParsed(*sub, "--deadline", ParseDuration, &flags->probe_call.deadline,
-            "how long to wait for each (default 10s)");
-  sub->add_option("--expect", flags->expected, "vectors of all shards together");
-  sub->add_flag("--json", flags->json, "print one JSON object on stdout");
+  AddShards(app, flags.get());
   return [flags, chosen]() -> absl::Status {
     if (!flags->agents.empty()) return ShowShards(*flags);
     HMANN_ASSIGN_OR_RETURN(client::Client server,

@@ -79,7 +79,7 @@ absl::StatusOr<Asked> ReadConfigs(const Serving& serving, Configs configs) {
       asked.timeout = timeout;
   }
   HMANN_ASSIGN_OR_RETURN(asked.query.index, serving.registry.Get(serving.nameless));
-  // A shard may have fewer vectors than are asked for in all.
+  // A shard may have fewer vectors than a search of all shards wants.
   const auto rows =
       static_cast<std::uint32_t>(std::max<std::uint64_t>(asked.query.index.rows(), 1));
   params.k = std::min(params.k, rows);

@@ -17,8 +17,8 @@
 
 namespace hmann::server {
 
-/// What an id stands for. A decimal number below 2^63 is that number. Of a collection,
-/// any other id is a string. Errors: INVALID_ARGUMENT for an empty id; NOT_FOUND for one
+/// What an id stands for. A decimal number below 2^63 is that number. Any other id is a
+/// string label, which collections may have. Errors: INVALID_ARGUMENT for an empty id; NOT_FOUND for one
 /// that no vector of this index can have.
 absl::StatusOr<VectorLabel> LabelOf(const std::string& id, const Snapshot& index);
 
