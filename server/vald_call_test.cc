@@ -55,7 +55,9 @@ void ExpectRooted(const std::vector<std::uint64_t>& ids, const std::vector<float
 
 class ValdTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
+  /// The first test starts the servers: a folder has the name of a test.
+  void SetUp() override {
+    if (folder_ != nullptr) return;
     folder_ = new TempFolder;
     const std::string floats = *folder_ / "floats.hmann";
     const auto sample = *VectorFile::Open("datasets/sample/base.u8bin", kFloatRows);
