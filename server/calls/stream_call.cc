@@ -87,6 +87,25 @@ void StreamCall::Answered(std::span<const grpc::ByteBuffer> replies) {
   Settle(false);
 }
 
+void StreamCall::Send(const grpc::ByteBuffer& reply) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++open_;
+    ++unanswered_;
+  }
+  Answered(reply);
+}
+
+void StreamCall::Close(const absl::Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    --open_;
+    no_more_ = true;
+    end_.Update(status);
+  }
+  Settle(false);
+}
+
 void StreamCall::TooLong(std::uint64_t bytes) {
   const absl::Status status = RequestTooLarge(bytes);
   metrics_.Ended(method_, nullptr, status, {}, 0);

@@ -9,7 +9,6 @@
 #include "server/calls/raw_message.h"
 #include "server/calls/stream_of_calls.h"
 #include "server/core/errors.h"
-#include "server/vald/streamed.h"
 #include "server/vald/works.h"
 
 namespace hmann::server {

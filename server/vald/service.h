@@ -14,6 +14,10 @@
 
 namespace hmann::server {
 
+/// A message of one of Vald's streams: the reply to a request, or an error. (Its messages
+/// differ in name only.)
+grpc::ByteBuffer ValdStreamed(const absl::Status& status, const grpc::ByteBuffer& reply);
+
 /// Answers what Vald's gateways, index managers and clients ask of an agent: v1.8, and
 /// IndexInfo where v1.7 has it. It stands for one index, Serving::nameless. Its calls
 /// take the way of hmann.v1: rights, queue, shares and metrics are the same.
