@@ -8,9 +8,9 @@
 #include "index/base/clock.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
+#include "server/calls/grpc_status.h"
 #include "server/convert.h"
 #include "server/core/tokens.h"
-#include "server/grpc_status.h"
 #include "server/server.h"
 #include "server/service.h"
 

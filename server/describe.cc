@@ -3,9 +3,9 @@
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
+#include "server/calls/grpc_status.h"
 #include "server/convert.h"
 #include "server/core/errors.h"
-#include "server/grpc_status.h"
 #include "server/service.h"
 
 namespace hmann::server {

@@ -88,7 +88,7 @@ struct HeldServer {
         pool(1, {.queue = 10, .bytes = 1 << 20}),
         metrics(registry),
         replies(1 << 20, 10s),
-        service(&registry, &pool, RequestLimits(), 4 << 20, 10s, &metrics, &replies, &unread) {
+        service({registry, pool, RequestLimits(), 10s, metrics}, 4 << 20, &replies, &unread) {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);

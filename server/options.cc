@@ -1,5 +1,7 @@
 #include "server/options.h"
 
+#include <arpa/inet.h>
+
 #include <set>
 #include <string>
 
@@ -7,6 +9,37 @@
 #include "index/base/status_macros.h"
 
 namespace hmann::server {
+
+namespace {
+
+absl::Status CheckVald(const ServerOptions& options) {
+  const auto& [index, listen, agents] = options.vald;
+  if (index.empty()) {
+    if (listen.empty() && agents.empty()) return absl::OkStatus();
+    return InvalidArgument("--vald-listen and --vald-agents: expected --vald NAME, too");
+  }
+  bool known = options.aliases.contains(index);
+  for (const IndexSpec& spec : options.indexes) known |= spec.name == index;
+  if (!known) return InvalidArgument("--vald: no --index has the name '", index, "'");
+  for (const std::string& agent : agents) {
+    in_addr address{};
+    if (inet_pton(AF_INET, agent.c_str(), &address) != 1)
+      return InvalidArgument("--vald-agents: expected IPv4 addresses, found '", agent, "'");
+  }
+  return absl::OkStatus();
+}
+
+/// Errors: INVALID_ARGUMENT for an address that others may reach without encryption.
+absl::Status CheckAddress(const char* flag, const std::string& listen,
+                          const ServerOptions& options) {
+  HMANN_ASSIGN_OR_RETURN(const bool loopback, IsLoopback(flag, listen));
+  if (loopback || options.tls.any() || options.insecure) return absl::OkStatus();
+  return InvalidArgument(
+      flag, " ", listen,
+      " is open to other machines: expected --tls-cert and --tls-key, or --insecure");
+}
+
+}  // namespace
 
 absl::Status ServerOptions::Validate() const {
   if (indexes.empty())
@@ -17,13 +50,11 @@ absl::Status ServerOptions::Validate() const {
     if (!names.insert(spec.name).second)
       return InvalidArgument("--index: the name '", spec.name, "' is given twice");
   }
-  HMANN_ASSIGN_OR_RETURN(const bool loopback, IsLoopback("--listen", listen));
   HMANN_RETURN_IF_ERROR(tls.Validate());
-  if (!loopback && !tls.any() && !insecure) {
-    return InvalidArgument(
-        "--listen ", listen,
-        " is open to other machines: expected --tls-cert and --tls-key, or --insecure");
-  }
+  HMANN_RETURN_IF_ERROR(CheckAddress("--listen", listen, *this));
+  if (!vald.listen.empty())
+    HMANN_RETURN_IF_ERROR(CheckAddress("--vald-listen", vald.listen, *this));
+  HMANN_RETURN_IF_ERROR(CheckVald(*this));
   if (!http.empty()) {
     HMANN_ASSIGN_OR_RETURN(const bool http_loopback, IsLoopback("--http", http));
     if (!http_loopback && !insecure) {

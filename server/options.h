@@ -29,6 +29,11 @@ struct ServerOptions {
   std::uint64_t scrub_bytes_per_second = 32 << 20;  ///< of data read in place; 0: off
   bool insecure = false;                            ///< allow non-loopback without TLS
   TlsFiles tls;
+  struct Vald {
+    std::string index;                ///< served as an agent of Vald; empty: none
+    std::string listen;               ///< a second address, HOST:PORT; empty: none
+    std::vector<std::string> agents;  ///< addresses that the discoverer tells; IPv4
+  } vald;
   std::string tokens;  ///< file of accepted tokens (tokens.h); empty: open to all
   RequestLimits limits;
   ConnectionLimits connections;

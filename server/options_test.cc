@@ -81,6 +81,23 @@ TEST(OptionsTest, NamesWhatIsWrong) {
   ExpectInvalid(options, "max_ef");
 }
 
+TEST(OptionsTest, AnAgentOfValdHasOneIndexOfThoseServed) {
+  ServerOptions options = Good();
+  options.vald = {"sift", "127.0.0.1:0", {"10.0.0.1", "127.0.0.2"}};
+  EXPECT_TRUE(options.Validate().ok());
+  options.vald.index = "glove";
+  ExpectInvalid(options, "--vald: no --index has the name 'glove'");
+  options.aliases["glove"] = "sift";
+  EXPECT_TRUE(options.Validate().ok());
+  options.vald.listen = "0.0.0.0:8081";
+  ExpectInvalid(options, "--vald-listen 0.0.0.0:8081");
+  options.vald.listen.clear();
+  options.vald.agents = {"10.0.0.1", "db.example"};
+  ExpectInvalid(options, "--vald-agents: expected IPv4 addresses, found 'db.example'");
+  options.vald.index.clear();
+  ExpectInvalid(options, "expected --vald NAME");
+}
+
 TEST(OptionsTest, LimitsOfConnectionsAreThoseOfThePage) {
   using namespace std::chrono_literals;
   const ConnectionLimits limits;

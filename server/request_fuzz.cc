@@ -20,9 +20,9 @@
 #include "index/base/check.h"
 #include "index/base/random.h"
 #include "index/construct/pipeline.h"
+#include "server/calls/raw_message.h"
 #include "server/convert.h"
 #include "server/core/search_pool.h"
-#include "server/raw_message.h"
 
 namespace hmann::server {
 namespace {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "index/base/status_macros.h"
+#include "server/calls/grpc_status.h"
+#include "server/calls/raw_message.h"
 #include "server/convert.h"
-#include "server/grpc_status.h"
-#include "server/raw_message.h"
 
 namespace hmann::server {
 namespace {

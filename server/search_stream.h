@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "hmann/v1/search.pb.h"
+#include "server/calls/stream_call.h"
 #include "server/core/jobs.h"
 #include "server/core/tokens.h"
-#include "server/stream_call.h"
 
 namespace hmann::server {
 

@@ -39,6 +39,7 @@
 #include "server/http_port.h"
 #include "server/log.h"
 #include "server/service.h"
+#include "server/vald/service.h"
 #include "server/write_service.h"
 #include "spdlog/spdlog.h"
 
@@ -145,9 +146,10 @@ Server::~Server() {
 absl::Status Server::Listen() {
   const std::uint32_t dim = LargestDim(options_.indexes);
   const std::uint64_t max_request_bytes = MaxRequestBytes(dim, options_.limits);
-  service_ = std::make_unique<SearchService>(registry_.get(), pool_.get(), options_.limits,
-                                             max_request_bytes, options_.default_deadline,
-                                             metrics_.get(), replies_.get(), unread_.get());
+  service_ = std::make_unique<SearchService>(
+      Serving{*registry_, *pool_, options_.limits, options_.default_deadline, *metrics_,
+              options_.vald.index},
+      max_request_bytes, replies_.get(), unread_.get());
   if (!options_.tokens.empty()) {
     HMANN_ASSIGN_OR_RETURN(tokens_, TokenFile::Open(options_.tokens));
     service_->RequireTokens(tokens_.get());
@@ -163,13 +165,19 @@ absl::Status Server::Listen() {
     WarnOfExpiry(tls_->expires());
   }
   HMANN_ASSIGN_OR_RETURN(acceptor_, Acceptor::Listen(options_.listen, options_.socket_mode));
+  if (!options_.vald.listen.empty()) HMANN_RETURN_IF_ERROR(acceptor_->Also(options_.vald.listen));
   connections_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       tls_ == nullptr ? grpc::InsecureServerCredentials() : tls_->Credentials());
   admin_ = std::make_unique<AdminService>(this, service_.get(), metrics_.get());
   writes_ = std::make_unique<WriteService>(*registry_, options_.limits, writers_.get(),
                                            indexes_.get(), metrics_.get());
-  service_->AnswerWrites(writes_.get());
+  if (!options_.vald.index.empty()) {
+    vald_ = std::make_unique<ValdService>(service_.get(), writers_.get(), indexes_.get(),
+                                          options_.vald.agents);
+    builder.RegisterService(vald_.get());
+  }
+  service_->AnswerAlso(writes_.get(), vald_.get());
   builder.RegisterService(admin_.get());
   builder.RegisterService(writes_.get());
   builder.RegisterService(service_.get());

@@ -39,6 +39,7 @@ class SearchService;
 class TlsWatch;
 class TokenFile;
 class UnreadRequests;
+class ValdService;
 class WriteService;
 class Writers;
 
@@ -139,6 +140,7 @@ class Server {
   std::unique_ptr<SearchService> service_;
   std::unique_ptr<AdminService> admin_;
   std::unique_ptr<WriteService> writes_;
+  std::unique_ptr<ValdService> vald_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<ConnectionGuard> guard_;
   std::unique_ptr<Acceptor> acceptor_;

@@ -14,30 +14,14 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
+#include "server/calls/raw_message.h"
 #include "server/convert.h"
-#include "server/core/caller.h"
 #include "server/core/errors.h"
 #include "server/core/jobs.h"
-#include "server/grpc_status.h"
-#include "server/raw_message.h"
+#include "server/search_stream.h"
 
 namespace hmann::server {
 namespace {
-
-/// A call that was answered on arrival.
-class AnsweredCall : public grpc::ServerUnaryReactor {
- public:
-  AnsweredCall(grpc::CallbackServerContext* context, ReplyWatch* replies,
-               const absl::Status& status, std::uint64_t bytes)
-      : reply_(replies, [context] { context->TryCancel(); }) {
-    reply_.Sent(bytes);
-    Finish(EndOf(status, context));
-  }
-  void OnDone() override { delete this; }
-
- private:
-  ReplyWatch::Reply reply_;
-};
 
 class SingleSearch : public SmallCall<QueryRequest> {
  public:
@@ -97,8 +81,8 @@ class BatchSearch : public UnaryWork<QueryRequest> {
                      serving.limits.max_batch, "queries", request.options());
   }
 
-  BatchSearch(UnaryCall* call, std::unique_ptr<Request> request, const Serving& serving,
-              Query query, const CallFacts& facts)
+  BatchSearch(AnyCall* call, std::unique_ptr<Request> request, const Serving& serving, Query query,
+              const CallFacts& facts)
       : UnaryWork(call, serving, std::move(query), facts), request_(std::move(request)) {}
 
  private:
@@ -181,7 +165,7 @@ class GetWork : public UnaryWork<LabelsRequest> {
     return Place(std::move(index), bytes);
   }
 
-  GetWork(UnaryCall* call, std::unique_ptr<Request> request, const Serving& serving,
+  GetWork(AnyCall* call, std::unique_ptr<Request> request, const Serving& serving,
           const Place& place, const CallFacts& facts)
       : UnaryWork(call, serving, place.first, LabelsOf(*request), place.second, facts),
         request_(std::move(request)) {}
@@ -203,100 +187,7 @@ class GetWork : public UnaryWork<LabelsRequest> {
   v1::GetResponse response_;
 };
 
-/// The header that carries a token; empty without one.
-std::string_view AuthorizationOf(const grpc::CallbackServerContext& context) {
-  const auto found = context.client_metadata().find("authorization");
-  if (found == context.client_metadata().end()) return {};
-  return {found->second.data(), found->second.size()};
-}
-
-/// Errors: RESOURCE_EXHAUSTED for a call with too much metadata.
-absl::Status CheckHeaders(const grpc::CallbackServerContext& context) {
-  constexpr std::size_t kMostHeaders = 16 << 10;
-  std::size_t bytes = 0;
-  for (const auto& [key, value] : context.client_metadata()) bytes += key.size() + value.size();
-  return bytes <= kMostHeaders ? absl::OkStatus() : HeadersTooLarge(bytes, kMostHeaders);
-}
-
 }  // namespace
-
-absl::StatusOr<Access> SearchService::Authorized(const grpc::CallbackServerContext& context,
-                                                 Role needed) const {
-  Access access(tokens_, AuthorizationOf(context));
-  absl::Status status = CheckHeaders(context);
-  if (status.ok()) status = access.Check(needed);
-  if (status.ok()) return access;
-  unread_.Refused(context.peer());
-  return status;
-}
-
-absl::StatusOr<Access> SearchService::MayAdminister(
-    const grpc::CallbackServerContext& context) const {
-  if (tokens_ == nullptr) {
-    return absl::PermissionDeniedError(
-        "hmann.v1.Admin is for tokens of role admin: start the server with --tokens");
-  }
-  return Authorized(context, Role::kAdmin);
-}
-
-absl::StatusOr<Access> SearchService::MayStart(const grpc::CallbackServerContext& context,
-                                               Method method) {
-  if (stopping_.load(std::memory_order_relaxed)) {
-    refused_.fetch_add(1);
-    return ServerStopping();
-  }
-  if (method == Method::kAdmin) return MayAdminister(context);
-  return Authorized(context, method == Method::kWrite ? Role::kWrite : Role::kRead);
-}
-
-grpc::ServerUnaryReactor* SearchService::Finished(grpc::CallbackServerContext* context,
-                                                  const absl::Status& status, std::uint64_t bytes) {
-  return new AnsweredCall(context, &replies_, status, bytes);
-}
-
-Caller SearchService::CallerOf(const grpc::CallbackServerContext& context, Method method) const {
-  return {tokens_ != nullptr ? CallerWith(AuthorizationOf(context)) : CallerAt(context.peer()),
-          static_cast<std::uint64_t>(method)};
-}
-
-/// The work for a request. On errors, `named` is the index that it names, or null.
-template <typename Work, typename To>
-absl::StatusOr<std::unique_ptr<Work>> SearchService::Make(
-    const To& to, Access& access, const grpc::CallbackServerContext& context,
-    const grpc::ByteBuffer& bytes, std::shared_ptr<ServedIndex>* named) const {
-  constexpr Role kNeeded = Work::kMethod == Method::kAdmin ? Role::kAdmin : Role::kRead;
-  const CallFacts facts{Work::kMethod, QueuedRequest::Clock::now(), CallDeadline(context)};
-  auto request = std::make_unique<typename Work::Request>();
-  HMANN_RETURN_IF_ERROR(Read(bytes, request.get()));
-  HMANN_RETURN_IF_ERROR(access.Check(kNeeded, request->index()));
-  auto read = Work::Read(serving_, *request);
-  if (!read.ok()) {
-    *named = serving_.registry.Named(request->index());
-    return read.status();
-  }
-  return std::make_unique<Work>(to, std::move(request), serving_, *std::move(read), facts);
-}
-
-template <typename Work>
-grpc::ServerUnaryReactor* SearchService::Small(grpc::CallbackServerContext* context,
-                                               const grpc::ByteBuffer& request,
-                                               grpc::ByteBuffer* reply) {
-  std::shared_ptr<ServedIndex> named;
-  if (!request.Valid()) unread_.Refused(context->peer());
-  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Work>> {
-    HMANN_ASSIGN_OR_RETURN(Access access, MayStart(*context, Work::kMethod));
-    const typename Work::To to{context, reply, &replies_};
-    return Make<Work>(to, access, *context, request, &named);
-  };
-  auto made = make();
-  if (!made.ok()) {
-    serving_.metrics.Ended(Work::kMethod, named.get(), made.status(), {}, 0);
-    return Reply(context, made.status());
-  }
-  Work* const call = made->release();  // deletes itself
-  serving_.pool.Start(call, [&] { return CallerOf(*context, Work::kMethod); });
-  return call;
-}
 
 grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context,
                                                 const grpc::ByteBuffer* request,
@@ -310,94 +201,12 @@ grpc::ServerUnaryReactor* SearchService::SearchExactly(grpc::CallbackServerConte
   return Small<ExactSearch>(context, *request, reply);
 }
 
-template <typename Work>
-void SearchService::Begin(UnaryCall* call, Access& access, const grpc::ByteBuffer& bytes) {
-  std::shared_ptr<ServedIndex> named;
-  auto work = Make<Work>(call, access, call->context(), bytes, &named);
-  if (!work.ok()) return call->Refuse(work.status(), named.get());
-  QueuedRequest* const job = work->get();
-  call->Keep(*std::move(work));
-  // While some are refused, a batch of one takes its turn with the others.
-  serving_.pool.Start(
-      job, [&] { return CallerOf(call->context(), Work::kMethod); }, !serving_.pool.RefusesSome());
-}
-
-UnaryCall* SearchService::NewCall(grpc::CallbackServerContext* context, Method method,
-                                  UnaryCall::Begin begin) {
-  return new UnaryCall(context, method, serving_, &replies_, &unread_, &room_, std::move(begin));
-}
-
-template <typename Work>
-grpc::ServerGenericBidiReactor* SearchService::Unary(grpc::CallbackServerContext* context) {
-  absl::StatusOr<Access> access = MayStart(*context, Work::kMethod);
-  UnaryCall* const call =
-      NewCall(context, Work::kMethod,
-              [this, access](UnaryCall* call, const grpc::ByteBuffer& bytes) mutable {
-                Begin<Work>(call, *access, bytes);
-              });
-  if (!access.ok()) {
-    call->Refuse(access.status());
-    return call;
-  }
-  if (serving_.pool.RefusesSome()) {
-    const Caller caller = CallerOf(*context, Work::kMethod);
-    const auto deadline = DeadlineOf(serving_, {Work::kMethod, {}, CallDeadline(*context)});
-    if (!serving_.pool.MayHaveRoom(caller, deadline)) {
-      room_.Add(call, caller, deadline);
-      return call;
-    }
-  }
-  call->Read();
-  return call;
-}
-
-grpc::ServerGenericBidiReactor* SearchService::BeginWrite(grpc::CallbackServerContext* context,
-                                                          WriteService::Begin begin) {
-  absl::StatusOr<Access> access = MayStart(*context, Method::kWrite);
-  UnaryCall* const call = NewCall(
-      context, Method::kWrite,
-      [writes = writes_, access, begin](UnaryCall* call, const grpc::ByteBuffer& bytes) mutable {
-        (writes->*begin)(call, *access, bytes);
-      });
-  if (access.ok()) {
-    call->Read();
-  } else {
-    call->Refuse(access.status());
-  }
-  return call;
-}
-
-void SearchService::LookIn() {
-  room_.LookIn(QueuedRequest::Clock::now(), [&](Caller caller, auto deadline) {
-    return serving_.pool.MayHaveRoom(caller, deadline);
+grpc::ServerGenericBidiReactor* SearchService::SearchStream(grpc::CallbackServerContext* context) {
+  return Stream(context, Method::kSearchStream, [&](Access access) {
+    return std::make_shared<SearchStreamCall>(serving_, &replies_, &unread_, context,
+                                              CallerOf(*context, Method::kSearchStream),
+                                              std::move(access));
   });
-}
-
-grpc::ServerGenericBidiReactor* SearchService::Stream(grpc::CallbackServerContext* context,
-                                                      Method method) {
-  absl::StatusOr<Access> access = MayStart(*context, method);
-  if (!access.ok()) {
-    UnaryCall* const call = NewCall(context, method, nullptr);
-    call->Refuse(access.status());
-    return call;
-  }
-  if (method == Method::kWrite)
-    return Started(writes_->Stream(context, &replies_, &unread_, *std::move(access)));
-  return Started(std::make_shared<SearchStreamCall>(
-      serving_, &replies_, &unread_, context, CallerOf(*context, method), *std::move(access)));
-}
-
-StreamCall* SearchService::Started(const std::shared_ptr<StreamCall>& stream) {
-  stream->Start();
-  {
-    const std::lock_guard lock(mutex_);
-    // The list holds at most twice as many as are live.
-    if (streams_.size() == streams_.capacity())
-      std::erase_if(streams_, [](const auto& ended) { return ended.expired(); });
-    streams_.push_back(stream);
-  }
-  if (stopping_.load()) stream->End(ServerStopping());
-  return stream.get();
 }
 
 grpc::ServerGenericBidiReactor* SearchService::CreateReactor(
@@ -405,29 +214,23 @@ grpc::ServerGenericBidiReactor* SearchService::CreateReactor(
   absl::string_view method = context->method();
   if (absl::ConsumePrefix(&method, "/hmann.v1.Search/")) {
     if (method == "SearchBatch") return Unary<BatchSearch>(context);
-    if (method == "SearchStream") return Stream(context, Method::kSearchStream);
+    if (method == "SearchStream") return SearchStream(context);
     if (method == "Get") return Unary<GetWork>(context);
   }
   if (absl::ConsumePrefix(&method, "/hmann.v1.Write/")) {
-    if (method == "WriteStream") return Stream(context, Method::kWrite);
+    if (method == "WriteStream") {
+      return Stream(context, Method::kWrite, [&](Access access) {
+        return writes_->Stream(context, &replies_, &unread_, std::move(access));
+      });
+    }
     if (const WriteService::Begin begin = WriteService::Named(method); begin != nullptr)
-      return BeginWrite(context, begin);
+      return Unary(context, Method::kWrite, std::bind_front(begin, writes_), false);
+  }
+  if (vald_ != nullptr) {
+    if (auto* const call = vald_->Begin(context); call != nullptr) return call;
   }
   unread_.Refused(context->peer());
   return CallbackGenericService::CreateReactor(context);  // UNIMPLEMENTED
-}
-
-void SearchService::Stop() {
-  stopping_.store(true);
-  room_.Close(ServerStopping());
-  std::vector<std::weak_ptr<StreamCall>> streams;
-  {
-    const std::lock_guard lock(mutex_);
-    streams.swap(streams_);
-  }
-  for (const std::weak_ptr<StreamCall>& weak : streams) {
-    if (const std::shared_ptr<StreamCall> stream = weak.lock()) stream->End(ServerStopping());
-  }
 }
 
 }  // namespace hmann::server

@@ -14,10 +14,10 @@
 #include "grpcpp/alarm.h"
 #include "hmann/collection.h"
 #include "index/base/status_macros.h"
+#include "server/calls/raw_message.h"
 #include "server/convert.h"
 #include "server/core/errors.h"
 #include "server/core/query.h"
-#include "server/raw_message.h"
 
 namespace hmann::server {
 namespace {
@@ -280,7 +280,7 @@ struct WriteService::Pending {
 };
 
 template <typename Request>
-void WriteService::Start(UnaryCall* call, Access& access, const grpc::ByteBuffer& bytes) {
+void WriteService::Start(AnyCall* call, Access& access, const grpc::ByteBuffer& bytes) {
   const auto pending = std::make_shared<Pending<Request>>();
   const auto start = [&]() -> absl::Status {
     HMANN_RETURN_IF_ERROR(Read(bytes, &pending->request));
@@ -296,7 +296,7 @@ void WriteService::Start(UnaryCall* call, Access& access, const grpc::ByteBuffer
 }
 
 template <typename Request>
-void WriteService::Finish(UnaryCall* call, Pending<Request>& pending) {
+void WriteService::Finish(AnyCall* call, Pending<Request>& pending) {
   v1::WriteResponse response;
   absl::Status status = Answer(Do(pending.request, pending.index, limits_, call->cancelled()),
                                pending.index, &response);

@@ -5,12 +5,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "hmann/v1/write.grpc.pb.h"
+#include "server/calls/stream_call.h"
+#include "server/calls/unary_call.h"
 #include "server/core/jobs.h"
 #include "server/core/loader.h"
 #include "server/core/tokens.h"
 #include "server/core/writers.h"
-#include "server/stream_call.h"
-#include "server/unary_call.h"
 
 namespace hmann::server {
 
@@ -33,7 +33,7 @@ class WriteService
         metrics_(*metrics) {}
 
   /// Begins a call, whose request is here.
-  using Begin = void (WriteService::*)(UnaryCall* call, Access& access,
+  using Begin = void (WriteService::*)(AnyCall* call, Access& access,
                                        const grpc::ByteBuffer& bytes);
   /// nullptr: there is no such method.
   static Begin Named(absl::string_view method);
@@ -47,9 +47,9 @@ class WriteService
   template <typename Request>
   struct Pending;
   template <typename Request>
-  void Start(UnaryCall* call, Access& access, const grpc::ByteBuffer& bytes);
+  void Start(AnyCall* call, Access& access, const grpc::ByteBuffer& bytes);
   template <typename Request>
-  void Finish(UnaryCall* call, Pending<Request>& pending);
+  void Finish(AnyCall* call, Pending<Request>& pending);
 
   const Registry& registry_;
   const RequestLimits limits_;

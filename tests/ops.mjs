@@ -1,7 +1,7 @@
 // hmann in operation: replicas behind haproxy that restart one by one, and Prometheus with the alert rules of server/alerts.yml. ./dev
 // test-ops calls it.
-//   node ops.mjs --build build/release --programs FOLDER
-// FOLDER: Debian's packages of haproxy and Prometheus, unpacked. All listen only on loopback, on free ports.
+//   NODE_MODULES=... node ops.mjs --build build/release --programs FOLDER
+// FOLDER: Debian's packages of haproxy and Prometheus, unpacked; NODE_MODULES: where Vald's client is. All listen only on loopback, on free ports.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -131,6 +131,61 @@ backend hmann
   await Promise.all([haproxy, ...replicas].map((child) => child.ended));
 }
 
+/** Two shards of the sample, each with two replicas behind haproxy as doc/scale-out.md sets it up, and a gateway: no answer may lack a shard. */
+async function shardsBehindVald() {
+  const { Caller, Gateway, results, searching, serve: serveShard } = await import("./vald/vald.mjs");
+  const base = readFileSync("datasets/sample/base.u8bin"), dim = base.readUInt32LE(4), each = base.readUInt32LE(0) / 2;
+  const options = ["--drain", "1s"], ports = [], replicas = [], fronts = [await freePort(), await freePort()], shards = [];
+  for (const s of [0, 1]) {
+    const rows = join(folder, `shard${s}.u8bin`), labels = join(folder, `labels${s}`), shard = join(folder, `shard${s}.hmann`);
+    const head = Buffer.from(base.subarray(0, 8));
+    head.writeUInt32LE(each, 0);
+    writeFileSync(rows, Buffer.concat([head, base.subarray(8 + s * each * dim, 8 + (s + 1) * each * dim)]));
+    writeFileSync(labels, BigUint64Array.from({ length: each }, (_, i) => BigInt(s * each + i)));
+    if (spawnSync(hmann, ["build", "--base", rows, "--labels", labels, "--out", shard]).status !== 0) throw new Error("a shard was not built");
+    for (const replica of [0, 1]) {
+      ports.push(await freePort());
+      shards.push(shard);
+      replicas.push(await serveShard(hmann, shard, `127.0.0.1:${ports.at(-1)}`, options));
+    }
+  }
+  let [, config] = readFileSync("doc/scale-out.md", "utf8").match(/```haproxy\n([\s\S]*?)```/);
+  for (const [i, port] of ports.entries()) config = config.replace(`10.0.0.${i + 1}:8081`, `127.0.0.1:${port}`);
+  config = config.replace("127.0.0.1:8081", `127.0.0.1:${fronts[0]}`).replace("127.0.0.2:8081", `127.0.0.2:${fronts[1]}`).replace("HEALTH", healthCheck);
+  writeFileSync(join(folder, "shards.cfg"), config);
+  const haproxy = start(join(programs, "usr/sbin/haproxy"), ["-db", "-f", join(folder, "shards.cfg")]);
+  const gateway = new Gateway([new Caller(`127.0.0.1:${fronts[0]}`), new Caller(`127.0.0.2:${fronts[1]}`)]), caller = await gateway.start();
+  const queries = Array.from({ length: 200 }, (_, i) => searching([...base.subarray(8 + i * 47 * dim, 8 + (i * 47 + 1) * dim)], { num: 10 }));
+  await until(async () => results(await caller.call("Search", "search", queries[0])).length === 10, "an answer through haproxy");
+  const right = [];
+  for (const query of queries) {
+    const found = await Promise.all([0, 2].map(async (i) => results(await replicas[i].agent.call("Search", "search", query))));
+    right.push(JSON.stringify(found.flat().map(([, far]) => far).sort((a, b) => a - b).slice(0, 10)));
+  }
+  let asked = 0, lost = 0, wrong = 0, over = false;
+  const clients = Array.from({ length: 8 }, async (_, c) => {
+    for (let i = c; !over; i = (i + 8) % queries.length, ++asked) {
+      const found = await caller.call("Search", "search", queries[i]).then(results, () => void ++lost);
+      if (found !== undefined && JSON.stringify(found.map(([, far]) => far)) !== right[i]) ++wrong;
+      await sleep(10);
+    }
+  });
+  for (const i of replicas.keys()) {
+    await sleep(1500);
+    replicas[i].kill("SIGTERM");
+    const code = await replicas[i].ended;
+    check(code === 0, `shards: replica ${i} ended with ${code}`);
+    replicas[i] = await serveShard(hmann, shards[i], `127.0.0.1:${ports[i]}`, options);
+  }
+  await sleep(1500);
+  over = true;
+  await Promise.all(clients);
+  check(asked > 3000 && lost === 0 && wrong === 0, `shards: rolling restart, ${asked} searches through a gateway, ${lost} lost, ${wrong} without all shards`);
+  gateway.stop();
+  for (const child of [haproxy, ...replicas]) child.kill("SIGKILL");
+  await Promise.all([haproxy, ...replicas].map((child) => child.ended));
+}
+
 /** The metrics that Prometheus scrapes from a server, and its alert rules. */
 async function prometheus() {
   const port = await freePort(), http = await freePort(), own = await freePort();
@@ -149,7 +204,7 @@ async function prometheus() {
   const value = async (expression) => (await ask(`query?query=${encodeURIComponent(expression)}`)).result[0]?.value[1];
   check((await until(() => value('hmann_queries_total{index="sample"}'), "a scrape")) === "7", "Prometheus has seven queries");
   const names = (await ask("rules")).groups.flatMap((group) => group.rules.map((rule) => rule.name));
-  check(names.length === 4, `alert rules loaded: ${names.join(", ")}`);
+  check(names.length === 7, `alert rules loaded: ${names.join(", ")}`);
   // The server withdraws the index when its file changes, and the alert fires.
   const bytes = readFileSync(index);
   writeFileSync(index, bytes.subarray(0, 4096));
@@ -161,6 +216,7 @@ async function prometheus() {
 
 try {
   for (const [name, mode] of Object.entries(modes)) await rollingRestart(name, mode);
+  await shardsBehindVald();
   await prometheus();
 } catch (error) {
   check(false, error.stack);

@@ -2,6 +2,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
 #include "hmann/client.h"
+#include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "tools/commands.h"
@@ -30,7 +32,9 @@ struct AdminFlags {
   client::ConnectOptions connect;
   client::LoadOptions load;
   client::Probe probe;
-  client::CallOptions call{.deadline = std::chrono::hours(1)};
+  client::CallOptions call{.deadline = std::chrono::hours(1)}, probe_call;
+  std::vector<std::string> agents;
+  std::optional<std::uint64_t> expected;
   bool json = false;
 };
 
@@ -149,6 +153,28 @@ absl::Status ShowCheck(const AdminFlags& flags, client::Client& server) {
   return absl::OkStatus();
 }
 
+/// Counts the vectors behind a gateway of Vald, or of agents, and compares their shapes.
+absl::Status ShowShards(const AdminFlags& flags) {
+  client::ValdIndex all;
+  for (const std::string& agent : flags.agents) {
+    HMANN_ASSIGN_OR_RETURN(client::Client server, client::Client::Connect(agent, flags.connect));
+    absl::StatusOr<client::ValdIndex> one = server.DescribeVald(flags.probe_call);
+    if (!one.ok()) return {one.status().code(), absl::StrCat(agent, ": ", one.status().message())};
+    all.vectors += one->vectors;
+    all.shapes.merge(one->shapes);
+  }
+  const std::string shapes = absl::StrJoin(all.shapes, "; ");
+  if (all.shapes.size() > 1) return FailedPrecondition("the shards are not alike: ", shapes);
+  if (flags.expected.has_value() && all.vectors != *flags.expected) {
+    return FailedPrecondition(all.vectors, " vectors found, expected ", *flags.expected,
+                              ": is a shard missing?");
+  }
+  const Json json = {{"vectors", all.vectors}, {"shape", shapes}};
+  if (flags.json) return PrintJson(json);
+  PrintLine(json);
+  return absl::OkStatus();
+}
+
 /// Declares what loads have in common: INDEX and the options of a probe.
 void AddLoadFlags(CLI::App& app, AdminFlags* flags) {
   app.add_option("INDEX", flags->index, "name of the index on the server")->required();
@@ -166,6 +192,20 @@ void AddLoadFlags(CLI::App& app, AdminFlags* flags) {
   AddParsed(app, "--p99", ParseDuration, &flags->probe.p99,
             "refuse the file if one of 100 queries takes longer")
       ->needs(queries);
+}
+
+void AddShards(CLI::App& app, AdminFlags* flags) {
+  CLI::App* const sub = app.add_subcommand(
+      "shards", "count the vectors behind Vald; fail if a shard is missing or unlike");
+  sub->add_option("AGENTS", flags->agents,
+                  "HOST:PORT of a gateway of Vald v1.8, or of each agent, with commas between")
+      ->delimiter(',')
+      ->required();
+  AddConnectFlags(*sub, &flags->connect);
+  AddParsed(*sub, "--deadline", ParseDuration, &flags->probe_call.deadline,
+            "how long to wait for each (default 10s)");
+  sub->add_option("--expect", flags->expected, "vectors of all shards together");
+  sub->add_flag("--json", flags->json, "print one JSON object on stdout");
 }
 
 }  // namespace
@@ -220,7 +260,9 @@ CommandAction SetupAdmin(CLI::App& app) {
   sub->add_option("--rows", flags->rows, "only the first of the queries (default: all)");
   add("drain", "report NOT_SERVING and close the port; open connections are still answered",
       [](const AdminFlags& f, auto& server) { return server.Drain(f.call); });
+  AddShards(app, flags.get());
   return [flags, chosen]() -> absl::Status {
+    if (!flags->agents.empty()) return ShowShards(*flags);
     HMANN_ASSIGN_OR_RETURN(client::Client server,
                            client::Client::Connect(flags->server, flags->connect));
     return (*chosen)(*flags, server);

@@ -51,6 +51,21 @@ void AddSecurityFlags(CLI::App& app, server::ServerOptions* server) {
   app.add_flag("--insecure", server->insecure, "allow non-loopback addresses without TLS");
 }
 
+/// Declares the options of an agent of Vald.
+void AddValdFlags(CLI::App& app, server::ServerOptions::Vald* vald) {
+  const OptionGroup group(app, "Vald");
+  app.add_option("--vald", vald->index,
+                 "answer as an agent of Vald for this index, too (doc/scale-out.md)")
+      ->type_name("NAME");
+  app.add_option("--vald-listen", vald->listen,
+                 "a second address to listen on: gateways ask all agents at one port")
+      ->type_name("HOST:PORT");
+  app.add_option("--vald-agents", vald->agents,
+                 "IPv4 addresses of all agents: answer as the discoverer of a gateway, too")
+      ->delimiter(',')
+      ->type_name("IP,IP,...");
+}
+
 }  // namespace
 
 void AddServeFlags(CLI::App& app, ServeFlags* flags) {
@@ -102,6 +117,7 @@ void AddServeFlags(CLI::App& app, ServeFlags* flags) {
             "rate of the background checksum pass over data that is read in place (mapped, nvme), "
             "in bytes per second; 0: never (default: 32MiB)");
   AddSecurityFlags(app, &flags->server);
+  AddValdFlags(app, &flags->server.vald);
   app.add_option("--log-level", flags->log_level,
                  "least severity of a log line; debug shows each refused handshake")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))

@@ -25,6 +25,7 @@
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
+#include "vald/vald.grpc.pb.h"
 
 namespace hmann::client {
 namespace {
@@ -145,6 +146,7 @@ class Client::Impl {
         stub_(v1::Search::NewStub(channel)),
         admin_(v1::Admin::NewStub(channel)),
         write_(v1::Write::NewStub(channel)),
+        vald_(::vald::v1::Index::NewStub(channel)),
         authorization_(std::move(authorization)) {}
 
   const std::string& address() const { return address_; }
@@ -161,6 +163,8 @@ class Client::Impl {
       return FromGrpc((stub_.get()->*method)(&context, request, response));
     } else if constexpr (std::is_same_v<Stub, v1::Write::Stub>) {
       return FromGrpc((write_.get()->*method)(&context, request, response));
+    } else if constexpr (std::is_same_v<Stub, ::vald::v1::Index::Stub>) {
+      return FromGrpc((vald_.get()->*method)(&context, request, response));
     } else {
       return FromGrpc((admin_.get()->*method)(&context, request, response));
     }
@@ -191,6 +195,7 @@ class Client::Impl {
   const std::unique_ptr<v1::Search::Stub> stub_;
   const std::unique_ptr<v1::Admin::Stub> admin_;
   const std::unique_ptr<v1::Write::Stub> write_;
+  const std::unique_ptr<::vald::v1::Index::Stub> vald_;
   const std::string authorization_;
 };
 
@@ -545,6 +550,21 @@ absl::StatusOr<Answer> Client::ExactSearch(const std::string& index, const Vecto
 absl::Status Client::Drain(const CallOptions& call) {
   v1::DrainResponse response;
   return impl_->Call(&v1::Admin::Stub::Drain, v1::DrainRequest(), &response, call);
+}
+
+absl::StatusOr<ValdIndex> Client::DescribeVald(const CallOptions& call) {
+  using Index = ::vald::v1::Index::Stub;
+  ::payload::v1::Info_Index_Count count;
+  ::payload::v1::Info_Index_PropertyDetail property;
+  HMANN_RETURN_IF_ERROR(impl_->Call(&Index::IndexInfo, ::payload::v1::Empty(), &count, call));
+  HMANN_RETURN_IF_ERROR(
+      impl_->Call(&Index::IndexProperty, ::payload::v1::Empty(), &property, call));
+  ValdIndex index{count.stored(), {}};
+  for (const auto& [agent, one] : property.details()) {
+    index.shapes.insert(
+        absl::StrCat(one.dimension(), " x ", one.object_type(), ", ", one.distance_type()));
+  }
+  return index;
 }
 
 absl::Status Client::WaitReady(const std::string& index, const CallOptions& call) {

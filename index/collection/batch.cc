@@ -17,14 +17,15 @@ VectorLabel::VectorLabel(std::string_view name)
       name_(name.data() == nullptr ? "" : name) {}
 
 void WriteBatch::Add(Kind kind, const VectorLabel& label, const void* vector, std::size_t bytes,
-                     std::string_view attributes) {
+                     std::string_view attributes, If when) {
   Change& change = changes_.emplace_back(Change{kind,
                                                 label.number(),
                                                 vectors_.size(),
                                                 attributes_.size(),
                                                 static_cast<std::uint32_t>(bytes),
                                                 static_cast<std::uint32_t>(attributes.size()),
-                                                {}});
+                                                {},
+                                                when});
   const auto* first = static_cast<const std::byte*>(vector);
   vectors_.insert(vectors_.end(), first, first + bytes);
   attributes_ += attributes;
@@ -34,14 +35,16 @@ void WriteBatch::Add(Kind kind, const VectorLabel& label, const void* vector, st
 }
 
 void WriteBatch::Put(const VectorLabel& label, const void* vector, std::size_t bytes,
-                     std::string_view attributes) {
-  Add(Kind::kPut, label, vector, bytes, attributes);
+                     std::string_view attributes, If when) {
+  Add(Kind::kPut, label, vector, bytes, attributes, when);
 }
 
-void WriteBatch::Delete(const VectorLabel& label) { Add(Kind::kDelete, label, nullptr, 0, {}); }
+void WriteBatch::Delete(const VectorLabel& label, If when) {
+  Add(Kind::kDelete, label, nullptr, 0, {}, when);
+}
 
 void WriteBatch::Update(const VectorLabel& label, std::string_view attributes) {
-  Add(Kind::kUpdate, label, nullptr, 0, attributes);
+  Add(Kind::kUpdate, label, nullptr, 0, attributes, If::kPresent);
 }
 
 WriteBatch::View WriteBatch::At(std::size_t i) const {
@@ -51,7 +54,8 @@ WriteBatch::View WriteBatch::At(std::size_t i) const {
             change.label,
             {},
             std::span(vectors_).subspan(change.vector, change.vector_bytes),
-            texts.substr(change.attributes, change.attributes_bytes)};
+            texts.substr(change.attributes, change.attributes_bytes),
+            change.when};
   if (change.name_bytes.has_value())
     view.name = texts.substr(change.attributes + change.attributes_bytes, *change.name_bytes);
   return view;
@@ -112,6 +116,7 @@ class BatchReader {
     change = {};
     change.kind = from.kind;
     change.label = from.label;
+    change.when = from.when;
     change.attributes = from.attributes;
     if (from.name.has_value()) {
       change.name = *from.name;

@@ -206,4 +206,23 @@ absl::StatusOr<std::shared_ptr<const PreparedSearch>> Prepare(std::shared_ptr<co
   return std::shared_ptr<const PreparedSearch>(std::move(prepared));
 }
 
+absl::Status ForRows(
+    const Moment& moment,
+    const std::function<absl::Status(std::uint64_t, std::span<const std::byte>)>& visit) {
+  const std::size_t bytes = moment.shape->vector_bytes;
+  absl::Status status;
+  if (const Segment* const sealed = moment.sealed.segment.get(); sealed != nullptr) {
+    status = sealed->index()->ForRows([&](auto ids, auto labels, auto rows) {
+      absl::Status seen;
+      for (std::size_t i = 0; i < ids.size() && seen.ok(); ++i)
+        if (moment.sealed.Has(ids[i])) seen = visit(labels[i], rows.subspan(i * bytes, bytes));
+      return seen;
+    });
+  }
+  moment.tail.ForLive([&](std::uint64_t row) {
+    if (status.ok()) status = visit(moment.tail.Label(row), {moment.tail.Row(row), bytes});
+  });
+  return status;
+}
+
 }  // namespace hmann

@@ -26,7 +26,8 @@ struct PendingWrite {
     std::string_view attributes;      ///< as the user gave them
     std::uint32_t sealed_id = kNoId;  ///< in `looked_in`
     AttributeCells cells;             ///< of a put
-    bool had_row = false;             ///< the label had a vector
+    WriteBatch::If when = WriteBatch::If::kAny;
+    bool had_row = false;  ///< the label had a vector
   };
 
   const Filter* filter = nullptr;  ///< delete what it holds for, instead of changes

@@ -27,6 +27,15 @@ absl::Status FindSealed(const Moment& moment, PendingWrite* write) {
   return absl::OkStatus();
 }
 
+absl::Status CheckCondition(const PendingWrite::Change& change) {
+  if (change.when == WriteBatch::If::kPresent && !change.had_row)
+    return NotFound("label ", change.label, ": no vector of the collection has it");
+  if (change.when == WriteBatch::If::kAbsent && change.had_row)
+    return absl::AlreadyExistsError(
+        absl::StrCat("label ", change.label, ": a vector of the collection has it"));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Written> CollectionImpl::Write(const WriteBatch& batch) {
@@ -183,6 +192,7 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
     }
     const Place place = Locate(next, change.label, change.sealed_id);
     change.had_row = place.in != Place::In::kNowhere;
+    HMANN_RETURN_IF_ERROR(CheckCondition(change));
     if (change.kind == WriteBatch::Kind::kDelete && !change.had_row) continue;
     if (change.kind == WriteBatch::Kind::kUpdate)
       HMANN_RETURN_IF_ERROR(ResolveUpdate(next, place, write, i));
@@ -267,8 +277,6 @@ absl::Status CollectionImpl::ResolveFilter(const Moment& next, PendingWrite* wri
 absl::Status CollectionImpl::ResolveUpdate(const Moment& next, const Place& place,
                                            PendingWrite* write, std::size_t i) {
   PendingWrite::Change& change = write->changes[i];
-  if (!change.had_row)
-    return NotFound("label ", change.label, ": no vector of the collection has it");
   std::vector<std::byte> vector(shape_->vector_bytes);
   AttributeCells cells;
   if (place.in == Place::In::kDelta) {

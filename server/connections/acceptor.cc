@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
+#include "index/base/status_macros.h"
 #include "server/connections/listen_tcp.h"
 #include "spdlog/spdlog.h"
 
@@ -54,24 +55,36 @@ FileDescriptor LockFolder(const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+/// Adds the address to an error of listening there.
+absl::Status AtAddress(const std::string& listen, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("listen ", listen, ": ", status.message(),
+                                                  absl::StrContains(status.message(), "in use")
+                                                      ? ": stop what listens there"
+                                                      : ""));
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& listen,
                                                            int socket_mode) {
   std::unique_ptr<Acceptor> acceptor(new Acceptor);
   const std::string path = UnixPath(listen);
-  if (const absl::Status status = path.empty()
-                                      ? ListenTcp(listen, &acceptor->listeners_, &acceptor->port_)
-                                      : acceptor->OpenUnix(path, socket_mode);
-      !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("listen ", listen, ": ", status.message(),
-                                                    absl::StrContains(status.message(), "in use")
-                                                        ? ": stop what listens there"
-                                                        : ""));
-  }
+  HMANN_RETURN_IF_ERROR(
+      AtAddress(listen, path.empty() ? ListenTcp(listen, &acceptor->listeners_, &acceptor->port_)
+                                     : acceptor->OpenUnix(path, socket_mode)));
   for (FileDescriptor* event : {&acceptor->stop_, &acceptor->came_, &acceptor->due_}) {
     *event = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (event->fd() < 0) return absl::ErrnoToStatus(errno, "listen: eventfd");
   }
   return acceptor;
+}
+
+absl::Status Acceptor::Also(const std::string& listen) {
+  int port = 0;
+  return AtAddress(listen, ListenTcp(listen, &listeners_, &port));
 }
 
 absl::Status Acceptor::OpenUnix(const std::string& path, int mode) {

@@ -40,6 +40,8 @@ class Acceptor {
 
   int port() const { return port_; }  ///< 0 for unix:PATH
 
+  /// Listens at a second address, too, "HOST:PORT". Errors: as Listen.
+  absl::Status Also(const std::string& listen);
   /// Starts accepting, on threads of its own. Call it once. `server`: its number in
   /// channelz. `guard` decides which connections to reject and watches the others. It
   /// must outlive this.

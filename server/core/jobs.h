@@ -27,6 +27,7 @@ struct Serving {
   const RequestLimits limits;
   const std::chrono::nanoseconds default_deadline;
   Metrics& metrics;
+  const std::string nameless = {};  ///< the index of protocols whose calls name none
 };
 
 /// When a request began, which method it calls, and how long its client waits. A deadline
@@ -98,7 +99,7 @@ class QueryRequest : public QueuedQuery {
  private:
   void Complete(const absl::Status& status) final;
   const void* Row(std::size_t i) const final { return vectors_.row(i); }
-  std::string Field(std::size_t i) const final;
+  std::string Field(std::size_t i) const override;
 
   const QueryVectors vectors_;
 };

@@ -15,8 +15,8 @@
 #include "gtest/gtest.h"
 #include "index/base/check.h"
 #include "index/construct/pipeline.h"
+#include "server/calls/grpc_status.h"
 #include "server/core/errors.h"
-#include "server/grpc_status.h"
 
 namespace hmann::server {
 namespace {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -188,6 +189,12 @@ struct IndexStatus : IndexSummary {
 struct Rows {
   std::span<const std::uint64_t> labels = {};
   std::span<const std::string> names = {};
+};
+
+/// What a gateway of Vald has of its agents, or an agent of its own index.
+struct ValdIndex {
+  std::uint64_t vectors = 0;
+  std::set<std::string> shapes;  ///< that differ, "128 x Uint8, L2"
 };
 
 /// What a write did.
@@ -416,6 +423,9 @@ class Client {
   /// Lets the server report NOT_SERVING and close its port, for good; calls on
   /// connections that are open are still answered.
   absl::Status Drain(const CallOptions& call = {});
+
+  /// Asks a gateway of Vald (v1.8) or an agent, also one of `hmann serve --vald`.
+  absl::StatusOr<ValdIndex> DescribeVald(const CallOptions& call = {});
 
   /// Blocks until `index` serves, and also waits for a server that is not up yet. Errors:
   /// NOT_FOUND and FAILED_PRECONDITION (it could not be loaded) at once;

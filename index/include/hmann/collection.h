@@ -87,13 +87,16 @@ class WriteBatch {
   static constexpr std::size_t kMostRows = 65'536;
   static constexpr std::size_t kMostBytes = 64 << 20;
   enum class Kind : std::uint8_t { kDelete = 0, kPut = 1, kUpdate = 2 };
+  /// On what a change depends: nothing, or that the label has no vector before it (else
+  /// ALREADY_EXISTS), or has one (else NOT_FOUND).
+  enum class If : std::uint8_t { kAny, kAbsent, kPresent };
 
   /// Inserts a vector, or replaces the one with this label. `vector`: dim components of
   /// the collection's type, or f32 for f16. `attributes`: a JSON object; empty: none.
   void Put(const VectorLabel& label, const void* vector, std::size_t bytes,
-           std::string_view attributes = {});
-  /// A label that no vector has is ignored.
-  void Delete(const VectorLabel& label);
+           std::string_view attributes = {}, If when = If::kAny);
+  /// A label that no vector has is ignored, unless `when` is kPresent.
+  void Delete(const VectorLabel& label, If when = If::kAny);
   /// Replaces some attributes of a vector: a JSON object; null removes one. A label that
   /// no vector has is an error: NOT_FOUND.
   void Update(const VectorLabel& label, std::string_view attributes);
@@ -112,6 +115,7 @@ class WriteBatch {
     std::optional<std::string_view> name;  ///< if the label is a string
     std::span<const std::byte> vector;
     std::string_view attributes;
+    If when;
   };
   View At(std::size_t i) const;
 
@@ -124,9 +128,10 @@ class WriteBatch {
     std::uint32_t vector_bytes, attributes_bytes;
     /// Of its name, which follows the attributes; absent: the label is a number.
     std::optional<std::uint32_t> name_bytes;
+    If when;
   };
   void Add(Kind kind, const VectorLabel& label, const void* vector, std::size_t bytes,
-           std::string_view attributes);
+           std::string_view attributes, If when);
   std::vector<Change> changes_;
   std::vector<std::byte> vectors_;
   std::string attributes_;  ///< and names
@@ -263,6 +268,11 @@ ResolvedParams ParamsOf(const PreparedSearch& prepared);
 std::uint64_t SequenceOf(const Moment& moment);
 /// Its sealed index; nullptr: there is none yet.
 std::shared_ptr<const Index> SealedOf(const Moment& moment);
+/// Calls visit(label, vector) with each live vector: dim components of the collection's
+/// type. Errors: those of `visit`, which end the work; DATA_LOSS.
+absl::Status ForRows(
+    const Moment& moment,
+    const std::function<absl::Status(std::uint64_t, std::span<const std::byte>)>& visit);
 /// Live vectors, and those of them that a prepared search accepts.
 std::uint64_t LiveRows(const Moment& moment);
 std::uint64_t MatchingRows(const PreparedSearch& prepared);

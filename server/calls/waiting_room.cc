@@ -1,11 +1,11 @@
-#include "server/waiting_room.h"
+#include "server/calls/waiting_room.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "server/unary_call.h"
+#include "server/calls/unary_call.h"
 
 namespace hmann::server {
 

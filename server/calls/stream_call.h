@@ -60,12 +60,17 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   /// Sends the replies of messages.
   void Answered(std::span<const grpc::ByteBuffer> replies);
   void Answered(const grpc::ByteBuffer& reply) { Answered({&reply, 1}); }
+  /// Sends a reply to a message that gets others, too. Close ends that message.
+  void Send(const grpc::ByteBuffer& reply);
+  void Close(const absl::Status& status);
   /// Begins what can begin. `here`: as of Work.
   void Settle(bool here);
   /// Counts a client that may not do what it asks for.
   void Refused() { unread_.Refused(Peer()); }
   /// The client has gone, or the server wants the end. Requires mutex().
   bool is_ending() const { return cancelled_ || !end_.ok(); }
+  /// Replies that the client has not taken. Requires mutex().
+  std::size_t waiting_replies() const { return replies_.size(); }
   std::mutex& mutex() { return mutex_; }
   grpc::CallbackServerContext& context() { return context_; }
 

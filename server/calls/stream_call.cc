@@ -1,9 +1,9 @@
-#include "server/stream_call.h"
+#include "server/calls/stream_call.h"
 
 #include <utility>
 
+#include "server/calls/grpc_status.h"
 #include "server/core/errors.h"
-#include "server/grpc_status.h"
 
 namespace hmann::server {
 
@@ -83,6 +83,25 @@ void StreamCall::Answered(std::span<const grpc::ByteBuffer> replies) {
       reply_.Sent(reply.Length());
       replies_.push_back(reply);
     }
+  }
+  Settle(false);
+}
+
+void StreamCall::Send(const grpc::ByteBuffer& reply) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++open_;
+    ++unanswered_;
+  }
+  Answered(reply);
+}
+
+void StreamCall::Close(const absl::Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    --open_;
+    no_more_ = true;
+    end_.Update(status);
   }
   Settle(false);
 }
