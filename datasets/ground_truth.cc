@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,8 +42,8 @@ absl::StatusOr<GroundTruth> ReadVecs(const std::string& path) {
   truth.ids.resize(layout->n * layout->dim);
   for (std::uint64_t i = 0; i < layout->n; ++i) {
     for (std::uint32_t j = 0; j < truth.k; ++j) {
-      truth.ids[i * truth.k + j] =
-          ReadU32(file.bytes(), layout->offset + i * layout->stride + 4 * std::uint64_t{j});
+      truth.ids[i * truth.k + j] = IdOfFile(
+          ReadU32(file.bytes(), layout->offset + i * layout->stride + 4 * std::uint64_t{j}));
     }
   }
   return truth;
@@ -75,19 +76,25 @@ absl::StatusOr<GroundTruth> ReadBare(const std::string& path) {
                            " neighbors expected");
   }
   const std::uint64_t count = std::uint64_t{truth.n} * truth.k;  // below 2^56
-  const bool has_distances = bytes.size() == 8 + 8 * count;
+  const bool wide = bytes.size() == 8 + 12 * count;
+  const bool has_distances = wide || bytes.size() == 8 + 8 * count;
   if (!has_distances && bytes.size() != 8 + 4 * count) {
     return WithFormat(
-        InvalidArgument(path, ": ", bytes.size(), " bytes found, ", 8 + 4 * count, " (ids) or ",
-                        8 + 8 * count, " (ids and distances) expected for ", truth.n,
-                        " queries with ", truth.k, " neighbors"),
+        InvalidArgument(path, ": ", bytes.size(), " bytes found, ", 8 + 4 * count, " (ids), ",
+                        8 + 8 * count, " (ids and distances) or ", 8 + 12 * count,
+                        " (ids of 64 bits and distances) expected for ", truth.n, " queries with ",
+                        truth.k, " neighbors"),
         path, bytes);
   }
   truth.ids.resize(count);
-  for (std::uint64_t i = 0; i < count; ++i) truth.ids[i] = ReadU32(bytes, 8 + 4 * i);
+  if (wide) {
+    std::memcpy(truth.ids.data(), bytes.data() + 8, 8 * count);
+  } else {
+    for (std::uint64_t i = 0; i < count; ++i) truth.ids[i] = IdOfFile(ReadU32(bytes, 8 + 4 * i));
+  }
   if (has_distances) {
     truth.distances.resize(count);
-    std::memcpy(truth.distances.data(), bytes.data() + 8 + 4 * count, 4 * count);
+    std::memcpy(truth.distances.data(), bytes.data() + bytes.size() - 4 * count, 4 * count);
   }
   return truth;
 }
@@ -129,15 +136,19 @@ absl::Status WriteGroundTruth(const std::string& path, const GroundTruth& truth)
     return InvalidArgument(path, ": ", truth.n, " x ", truth.k, " ground truth with ",
                            truth.ids.size(), " ids and ", truth.distances.size(), " distances");
   }
-  const bool vecs = suffix == ".ivecs";
-  const std::uint64_t most = vecs || suffix == ".ibin" ? 0x7fffffff : 0xffffffff;
+  const bool vecs = suffix == ".ivecs", no_distances = vecs || suffix == ".ibin";
+  const std::uint64_t most = no_distances ? 0x7fffffff : 0xfffffffe;
   std::vector<std::uint32_t> ids(count);
+  bool wide = false;
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (truth.ids[i] > most && truth.ids[i] != kNoNeighbor) {
-      return InvalidArgument(path, ": query ", i / truth.k, ": id ", truth.ids[i],
-                             " does not fit, at most ", most);
-    }
     ids[i] = static_cast<std::uint32_t>(truth.ids[i]);
+    if (truth.ids[i] <= most || truth.ids[i] == kNoNeighbor) continue;
+    if (no_distances || truth.distances.empty()) {
+      return InvalidArgument(path, ": query ", i / truth.k, ": id ", truth.ids[i],
+                             " found, at most ", most, " expected in this format; .gt with ",
+                             "distances holds any");
+    }
+    wide = true;
   }
   HMANN_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   if (vecs) {
@@ -150,10 +161,41 @@ absl::Status WriteGroundTruth(const std::string& path, const GroundTruth& truth)
   }
   HMANN_RETURN_IF_ERROR(file.Append(&truth.n, 4));
   HMANN_RETURN_IF_ERROR(file.Append(&truth.k, 4));
-  HMANN_RETURN_IF_ERROR(file.Append(ids.data(), 4 * count));
+  HMANN_RETURN_IF_ERROR(wide ? file.Append(truth.ids.data(), 8 * count)
+                             : file.Append(ids.data(), 4 * count));
   if (suffix != ".ibin" && !truth.distances.empty())
     HMANN_RETURN_IF_ERROR(file.Append(truth.distances.data(), 4 * count));
   return file.Commit();
+}
+
+absl::StatusOr<GroundTruth> MergeNeighbors(std::span<const GroundTruth> parts, std::uint32_t k) {
+  GroundTruth merged{.n = parts.empty() ? 0 : parts[0].n, .k = k, .ids = {}, .distances = {}};
+  for (const GroundTruth& part : parts) {
+    if (part.n != merged.n || part.distances.size() != part.ids.size())
+      return InvalidArgument("neighbors to merge: expected those of ", merged.n,
+                             " queries with distances, found ", part.n, " queries and ",
+                             part.distances.size(), " distances");
+    merged.metric = part.metric;
+  }
+  if (merged.n == 0) return InvalidArgument("neighbors to merge: expected some, found none");
+  for (std::uint32_t query = 0; query < merged.n; ++query) {
+    std::vector<std::pair<float, std::uint64_t>> all;
+    for (const GroundTruth& part : parts) {
+      for (std::uint32_t j = 0; j < part.k; ++j) {
+        if (part.Ids(query)[j] != kNoNeighbor)
+          all.emplace_back(part.Distances(query)[j], part.Ids(query)[j]);
+      }
+    }
+    std::sort(all.begin(), all.end());
+    std::unordered_set<std::uint64_t> seen;
+    std::erase_if(all, [&](const auto& found) { return !seen.insert(found.second).second; });
+    all.resize(k, {std::numeric_limits<float>::infinity(), kNoNeighbor});
+    for (const auto& [distance, id] : all) {
+      merged.distances.push_back(distance);
+      merged.ids.push_back(id);
+    }
+  }
+  return merged;
 }
 
 }  // namespace hmann

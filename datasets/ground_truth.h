@@ -35,7 +35,9 @@ struct GroundTruth {
 
 /// The size of a distance that is not 0, but would be as an f32: a tie with nothing.
 constexpr float kVanished = std::numeric_limits<float>::denorm_min();
-constexpr std::uint64_t kNoNeighbor = 0xffffffff;  ///< -1 in files
+constexpr std::uint64_t kNoNeighbor = ~std::uint64_t{0};  ///< -1 in files
+/// An id of a file with ids of 32 bits.
+constexpr std::uint64_t IdOfFile(std::uint32_t id) { return id == 0xffffffff ? kNoNeighbor : id; }
 
 /// The density of a data set around queries, from squared L2 distances to their nearest
 /// neighbors.
@@ -52,16 +54,22 @@ struct Density {
 std::optional<Density> DensityOf(const GroundTruth& truth);
 
 /// Reads `.ivecs` (ids) and `.hdf5` (`neighbors` and `distances`; euclidean distances are
-/// squared). Under any other name the format is u32 n, u32 k, n * k u32 ids and
-/// optionally n * k f32 distances; the file size tells whether these exist. Errors: as
-/// open(2); INVALID_ARGUMENT naming both sizes for a short or long file, n or k 0, rows
-/// of different k, a NaN distance.
+/// squared). Under any other name the format is u32 n, u32 k, n * k ids and n * k f32
+/// distances. The file size tells which of three forms this is: ids of u32 (4 bytes a
+/// neighbor), with distances (8), ids of u64 with distances (12). Errors: as open(2);
+/// INVALID_ARGUMENT naming the sizes for a short or long file, n or k 0, rows of
+/// different k, a NaN distance.
 absl::StatusOr<GroundTruth> ReadGroundTruth(const std::string& path);
 
 /// Writes `.ivecs` or `.ibin` (ids only). Under any other name it writes ids and, if
-/// there are any, distances. The file appears whole or not at all. Errors:
-/// INVALID_ARGUMENT for an empty truth or an id that needs more than 32 bits (31 in
-/// .ivecs and .ibin); as AtomicFile.
+/// there are any, distances; ids of u64 if one is above 2^32 - 2, which needs distances.
+/// The file appears whole or not at all. Errors: INVALID_ARGUMENT for an empty truth or
+/// an id that does not fit (31 bits in .ivecs and .ibin); as AtomicFile.
 absl::Status WriteGroundTruth(const std::string& path, const GroundTruth& truth);
+
+/// Merges the neighbors of the same queries in parts of a base: of each query the `k`
+/// nearest, each id once, ties by id. Errors: INVALID_ARGUMENT for no part, parts of
+/// different queries or without distances.
+absl::StatusOr<GroundTruth> MergeNeighbors(std::span<const GroundTruth> parts, std::uint32_t k);
 
 }  // namespace hmann

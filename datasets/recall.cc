@@ -87,6 +87,24 @@ double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
   return static_cast<double>(nearer + std::min(tied, k - ties.begin)) / (k - missing);
 }
 
+double RecallOfMerged(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
+                      std::uint32_t shards, std::span<const std::uint64_t> ids,
+                      std::span<const float> distances) {
+  if (shards == 1) return RecallAtK(truth, query, k, ids, distances);
+  constexpr double kNegligible = 1e-6;
+  const double here = 1.0 / shards;
+  double sum = 0, weights = 0;
+  for (std::uint32_t j = 1; j <= k; ++j) {
+    const double chance =
+        std::exp(std::lgamma(k + 1.0) - std::lgamma(j + 1.0) - std::lgamma(k - j + 1.0) +
+                 j * std::log(here) + (k - j) * std::log1p(-here));
+    if (chance < kNegligible * here) continue;
+    weights += chance * j;
+    sum += chance * j * RecallAtK(truth, query, j, ids, distances);
+  }
+  return sum / weights;
+}
+
 absl::Status CheckTruthCovers(const GroundTruth& truth, std::uint64_t queries, std::uint32_t k) {
   if (k > 0 && k <= truth.k && queries <= truth.n) return absl::OkStatus();
   if (queries > truth.n) {

@@ -27,6 +27,15 @@ namespace hmann {
 double RecallAtK(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
                  std::span<const std::uint64_t> ids, std::span<const float> distances);
 
+/// The part that one of `shards` shards has in the recall@k of their merged answers, as a
+/// recall. Rows are spread over shards at random, so j of the k nearest lie in a shard
+/// with the chance of a binomial distribution, and are then the j nearest of the shard:
+/// the mean over j, weighted with chance and j, of RecallAtK for j. `truth`: the nearest
+/// of the shard. `shards`: 1 gives RecallAtK.
+double RecallOfMerged(const GroundTruth& truth, std::uint64_t query, std::uint32_t k,
+                      std::uint32_t shards, std::span<const std::uint64_t> ids,
+                      std::span<const float> distances);
+
 /// Errors: INVALID_ARGUMENT if the truth holds fewer than `queries` queries or fewer than
 /// k neighbors, or if k is 0.
 absl::Status CheckTruthCovers(const GroundTruth& truth, std::uint64_t queries, std::uint32_t k);

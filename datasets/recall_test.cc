@@ -118,6 +118,19 @@ TEST(Recall, CountsRepeatsOnceAndMissesAsNotFound) {
   EXPECT_DOUBLE_EQ(RecallAtK(none, 0, 1, Ids{}, {}), 1.0);
 }
 
+TEST(Recall, OfShardsCountsByTheChanceThatANeighborIsAmongTheNearestOfAll) {
+  const GroundTruth truth{.n = 1, .k = 2, .ids = {1, 2}, .distances = {1, 2}};
+  // One of two lies here with chance 1/2, both with 1/4.
+  EXPECT_DOUBLE_EQ(RecallOfMerged(truth, 0, 2, 2, Ids{1, 2}, {}), 1);
+  EXPECT_DOUBLE_EQ(RecallOfMerged(truth, 0, 2, 2, Ids{1, 7}, {}), 0.75);
+  EXPECT_DOUBLE_EQ(RecallOfMerged(truth, 0, 2, 2, Ids{2, 7}, {}), 0.25);
+  EXPECT_DOUBLE_EQ(RecallOfMerged(truth, 0, 2, 1, Ids{2, 7}, {}), 0.5);
+  GroundTruth many{.n = 1, .k = 5000, .ids = {}, .distances = {}};
+  for (std::uint64_t id = 0; id < 5000; ++id) many.ids.push_back(id);
+  EXPECT_NEAR(RecallOfMerged(many, 0, 5000, 2, Ids(many.ids.begin(), many.ids.begin() + 2000), {}),
+              0.8, 0.01);
+}
+
 TEST(Recall, ReadsTheRowOfTheQuery) {
   const GroundTruth truth{.n = 2, .k = 1, .ids = {5, 6}, .distances = {}};
   EXPECT_EQ(RecallAtK(truth, 0, 1, Ids{6}, {}), 0.0);

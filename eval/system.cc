@@ -125,7 +125,8 @@ absl::Status ReadAnswers(const std::string& path, std::uint64_t queries, std::ui
   }
   std::vector<std::uint32_t> narrow(queries * k);
   std::memcpy(narrow.data(), file.bytes().data() + 8, narrow.size() * 4);
-  ids->assign(narrow.begin(), narrow.end());
+  ids->clear();
+  for (const std::uint32_t id : narrow) ids->push_back(IdOfFile(id));
   return absl::OkStatus();
 }
 

@@ -75,6 +75,23 @@ TEST(FullDisk, ABoundedBuildRefusesOrGoesOnWhenThereIsRoom) {
   EXPECT_TRUE(ReadFile(folder / "a.hmann") == ReadFile(folder / "b.hmann"));
 }
 
+TEST(FullDisk, ASplitLeavesNothingBehind) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting a tmpfs needs root";
+  const TestFolder folder("small_disk");
+  // Of 8 shards of 160 kB, the first five fit.
+  const SmallDisk disk(folder.path().string(), "size=900k");
+  if (!disk.mounted) GTEST_SKIP() << "no tmpfs here: " << std::strerror(errno);
+  const std::vector<std::string> split = {
+      "data", "split", "datasets/sample/base.u8bin", "--shards", "8", "--out", folder / "shards"};
+  const Outcome ran = Hmann(split);
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("/shard-5."), HasSubstr("No space left")));
+  EXPECT_THAT(folder.Files(), ElementsAre());
+  ASSERT_TRUE(disk.Resize("size=4m"));
+  EXPECT_EQ(Hmann(split).exit_code, 0);
+  EXPECT_THAT(folder.Files(), ElementsAre("shards"));
+}
+
 TEST(FailedRead, EndsABuildByNameAndItGoesOnOnceTheFileIsWhole) {
   const TestFolder folder("failed_read");
   const std::string base = folder / "base.u8bin", old = "an old index";

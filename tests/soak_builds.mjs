@@ -1,15 +1,17 @@
 // Builds within bounded memory, at a size too large for a test run: ./dev soak-builds calls it.
 //   node soak_builds.mjs --hmann PROGRAM --out FOLDER [--base FILE] [--memory 1GiB,2GiB] [--threads 1,7] [--workers 2,4] [--kills N]
-//     [--reversed 1] [--harms N] [--promote BYTES]      (0, or '' for a list: skip it)
+//     [--reversed 1] [--harms N] [--promote BYTES] [--rounds N]      (0, or '' for a list: skip it)
 // reversed: each job of L0 runs in its own process with one thread, two at once, the last first; both run the last job of each stage; the
 // rest runs with seven threads. harms: that many builds, with one worker, each harmed in turn: an artifact cut short, one bit of one
 // flipped, an unreadable base, a full disk.
+// rounds: as many builds whose stages of L0 four tasks make at once, each in a pid namespace of its own, with 50 kills in all.
 // Every bounded build runs in a cgroup of its memory and 256 MiB, which also counts base, folder and index (v1 or v2; needs root).
 // Prints for each: whether the content hash equals the unlimited build's, CPU time, memory that no file backs, folder bytes a vector.
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, rmdirSync, readSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { buildTasks } from "./build_tasks.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -17,11 +19,11 @@ const { values } = parseArgs({
     hmann: { type: "string" }, out: { type: "string" }, base: { type: "string" }, n: { type: "string", default: "10M" },
     memory: { type: "string", default: "1GiB,2GiB,8GiB" }, kills: { type: "string", default: "50" }, workers: { type: "string", default: "1,2,4" },
     threads: { type: "string", default: "1,7" }, reversed: { type: "string", default: "1" }, harms: { type: "string", default: "8" },
-    promote: { type: "string", default: "1GiB" }, seed: { type: "string", default: "1" },
+    promote: { type: "string", default: "1GiB" }, rounds: { type: "string", default: "12" }, seed: { type: "string", default: "1" },
   },
 });
 if (values.help) {
-  console.log(readFileSync(process.argv[1], "utf8").split("\n").filter((line) => line.startsWith("//")).slice(0, 8).map((line) => line.slice(3)).join("\n"));
+  console.log(readFileSync(process.argv[1], "utf8").split("\n").filter((line) => line.startsWith("//")).slice(0, 9).map((line) => line.slice(3)).join("\n"));
   process.exit(0);
 }
 const units = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
@@ -244,6 +246,15 @@ if (kills > 0) {
 function cpuOfChildren() {
   const fields = readFileSync("/proc/self/stat", "utf8").replace(/^.*\) /, "").split(" ");
   return (Number(fields[13]) + Number(fields[14])) / 100;
+}
+
+if (Number(values.rounds) > 0) {
+  const few = join(values.out, "few.u8bin"), from = ["--kind", "resample", "--from", "datasets/sample/base.u8bin"];
+  spawnSync(values.hmann, ["data", "generate", ...from, "--n", "60K", "--out", few]);
+  const made = await buildTasks({ hmann: values.hmann, base: few, folder: join(values.out, "tasks"), memory: "160MiB", rounds: Number(values.rounds), kills: 50 });
+  failed += made.failures.length + made.repeated;
+  console.log(`| 4 tasks at once, ${values.rounds} builds | ${made.same} same | | | | | ${made.tasks} tasks, ${made.failures.length} failed; ${made.kills} kills, ${made.repeated} finished jobs made again |`);
+  console.log(made.failures.join("\n"));
 }
 
 if (values.promote !== "") {

@@ -1,13 +1,16 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "datasets/ground_truth.h"
 #include "datasets/hdf5_file.h"
+#include "datasets/labels.h"
 #include "datasets/toolbox/catalog.h"
 #include "datasets/toolbox/exact_neighbors.h"
 #include "datasets/toolbox/fetch.h"
@@ -22,6 +25,7 @@
 #include "tools/commands.h"
 #include "tools/data_flags.h"
 #include "tools/flags.h"
+#include "tools/interrupt.h"
 #include "tools/print.h"
 
 namespace hmann::tools {
@@ -131,22 +135,78 @@ absl::Status AdmitMatches(const DataFlags& flags, std::uint64_t rows, std::uint6
   return absl::OkStatus();
 }
 
-absl::Status RunGroundTruth(const DataFlags& flags) {
-  ExactOptions options = flags.exact;
-  options.metric = flags.metric;
-  HMANN_RETURN_IF_ERROR(AtomicFile::Create(flags.out).status());
-  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.base, flags.rows));
-  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
+/// Reads the labels of each base; none without --labels.
+absl::StatusOr<std::vector<std::vector<std::uint64_t>>> LabelsOf(
+    const DataFlags& flags, const std::vector<VectorFile>& bases) {
+  std::vector<std::vector<std::uint64_t>> labels(flags.labels.size());
+  if (labels.size() != bases.size() && (bases.size() > 1 || !labels.empty())) {
+    return InvalidArgument("labels: expected a file for each of ", bases.size(), " bases, found ",
+                           labels.size());
+  }
+  if (bases.size() > 1 && (flags.rows > 0 || !flags.attrs.from.empty()))
+    return InvalidArgument("rows, attrs: expected one base with them, found ", bases.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    HMANN_ASSIGN_OR_RETURN(labels[i], ReadLabels(flags.labels[i], bases[i].n()));
+    const std::uint64_t largest = *std::max_element(labels[i].begin(), labels[i].end());
+    if (largest > 0x7fffffff && !FormatSuffix(flags.out).starts_with(".gt"))
+      return InvalidArgument(flags.labels[i], ": label ", largest, " found, at most 2147483647 ",
+                             "expected for ", flags.out, "; .gt holds any");
+  }
+  return labels;
+}
+
+/// Finds the exact neighbors in all bases together.
+absl::StatusOr<GroundTruth> NeighborsIn(const DataFlags& flags,
+                                        const std::vector<VectorFile>& bases,
+                                        const VectorFile& queries) {
   Progress progress;
-  if (!flags.attrs.from.empty())
-    HMANN_RETURN_IF_ERROR(AdmitMatches(flags, base.n(), queries.n(), &options, progress));
-  HMANN_ASSIGN_OR_RETURN(const GroundTruth exact, ExactNeighbors(base, queries, options, progress));
+  HMANN_ASSIGN_OR_RETURN(const auto labels, LabelsOf(flags, bases));
+  std::vector<GroundTruth> parts;
+  for (std::size_t i = 0; i < bases.size(); ++i) {
+    ExactOptions options = flags.exact;
+    options.metric = flags.metric;
+    if (bases.size() > 1)
+      options.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.k, bases[i].n()));
+    if (!flags.attrs.from.empty())
+      HMANN_RETURN_IF_ERROR(AdmitMatches(flags, bases[i].n(), queries.n(), &options, progress));
+    HMANN_ASSIGN_OR_RETURN(parts.emplace_back(),
+                           ExactNeighbors(bases[i], queries, options, progress));
+    if (labels.empty()) continue;
+    for (std::uint64_t& id : parts.back().ids) id = id == kNoNeighbor ? id : labels[i][id];
+  }
+  if (parts.size() == 1) return std::move(parts[0]);
+  return MergeNeighbors(parts, flags.exact.k);
+}
+
+absl::Status RunGroundTruth(const DataFlags& flags) {
+  HMANN_RETURN_IF_ERROR(AtomicFile::Create(flags.out).status());
+  std::vector<VectorFile> bases;
+  std::uint64_t rows = 0;
+  for (const std::string& base : flags.bases) {
+    HMANN_ASSIGN_OR_RETURN(bases.emplace_back(), VectorFile::Open(base, flags.rows));
+    rows += bases.back().n();
+  }
+  if (bases.size() > 1 && flags.exact.k > rows)
+    return InvalidArgument("k: expected 1 to the ", rows, " vectors, found ", flags.exact.k);
+  HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags.queries));
+  HMANN_ASSIGN_OR_RETURN(const GroundTruth exact, NeighborsIn(flags, bases, queries));
   HMANN_RETURN_IF_ERROR(WriteGroundTruth(flags.out, exact));
   Json report = DescribeTruth(flags.out, exact);
   report["metric"] = std::string(Name(flags.metric));
-  report["base_rows"] = base.n();
+  report["base_rows"] = rows;
   if (!flags.attrs.from.empty())
     report["filter"] = flags.filter_tags.empty() ? flags.filter : flags.filter_tags;
+  return Print(flags, report);
+}
+
+absl::Status RunSplit(const DataFlags& flags) {
+  SplitOptions options = flags.split;
+  options.cancelled = CancelOnInterrupt();
+  HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(flags.in, flags.rows));
+  Progress progress;
+  HMANN_RETURN_IF_ERROR(SplitVectors(base, options, flags.out, progress));
+  Json report = {{"path", flags.out}, {"content", "shards"}, {"shards", options.shards}};
+  for (const char* key : {"dtype", "n", "dim"}) report[key] = Describe(base)[key];
   return Print(flags, report);
 }
 
@@ -203,7 +263,9 @@ void DeclareFetch(CLI::App& app, const Flags& flags) {
 }
 
 void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
-  app.add_option("--base", flags->base, "vector file")->required();
+  app.add_option("--base", flags->bases, "vector file; several: shards of one base")->required();
+  app.add_option("--labels", flags->labels,
+                 "file of 64-bit labels of the base, a file for each shard (default: row numbers)");
   app.add_option("--queries", flags->queries, "vector file")->required();
   AddParsed(app, "--metric", ParseMetric, &flags->metric, "distance (default: l2)")
       ->type_name("l2|ip|cosine");
@@ -226,6 +288,25 @@ void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   app.add_option("--out", flags->out,
                  "file to write: .gt (with distances), .ibin or .ivecs (without)")
       ->required();
+}
+
+void DeclareSplit(CLI::App& app, const Flags& flags) {
+  app.add_option("base", flags->in, "vector file")->required();
+  app.add_option("--shards", flags->split.shards,
+                 "number of shards; row i goes to shard i mod this")
+      ->required()
+      ->check(CLI::Range(1u, SplitOptions::kMostShards));
+  app.add_option("--out", flags->out,
+                 "new folder to write, whole or not at all: vectors and labels of each shard, and "
+                 "manifest.json")
+      ->required();
+  CLI::Option* labels = app.add_option(
+      "--labels", flags->split.labels,
+      "file of 64-bit labels of the rows (.npy, raw u64, .ivecs or .ibin; default: row numbers)");
+  app.add_option("--first-label", flags->split.first_label,
+                 "label of the first row, if they are row numbers (default: 0)")
+      ->excludes(labels);
+  app.add_option("--rows", flags->rows, "use only the first rows");
 }
 
 void DeclareConvert(CLI::App& app, const Flags& flags) {
@@ -284,6 +365,9 @@ CommandAction SetupData(CLI::App& app) {
        "hmann data groundtruth --base datasets/sample/base.u8bin --queries "
        "datasets/sample/query.u8bin --out /tmp/sample.gt",
        DeclareGroundTruth, RunGroundTruth},
+      {"split", "split a base into shards that several machines build and serve",
+       "hmann data split datasets/sample/base.u8bin --shards 4 --out /tmp/shards", DeclareSplit,
+       RunSplit},
       {"convert", "convert the format of vectors or a ground truth",
        "hmann data convert datasets/sample/query.u8bin /tmp/query.fvecs", DeclareConvert,
        RunConvert},

@@ -37,6 +37,8 @@ std::string DescribeTarget(const Target& target) {
 
 void Print(const TunedForK& tuned) {
   const TunedEntry& entry = tuned.entry;
+  if (entry.of_shards > 1)
+    std::cout << absl::StrFormat("recall of %d shards merged, ", entry.of_shards);
   std::cout << absl::StrFormat("k %d, fast %s, slow %s, cache %s: %d queries %s, %s\n", entry.k,
                                entry.placement.fast, entry.placement.slow, entry.placement.cache,
                                entry.queries, entry.origin, FormatDuration(tuned.seconds));
@@ -125,6 +127,12 @@ CommandAction SetupTune(CLI::App& app) {
   app.add_option("--groundtruth", tune->groundtruth,
                  "exact neighbors of --queries (default: computed)")
       ->needs(queries);
+  app.add_option("--of-shards", tune->of_shards,
+                 "the index is one of this many shards (`hmann data split`): recalls are those of "
+                 "their merged answers; --groundtruth is of all shards, without it recalls are "
+                 "underestimated")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str();
   app.add_option("--k", tune->k, "neighbors per query, as 1,10,100")
       ->delimiter(',')
       ->check(CLI::Range(1u, kMaxEf))

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
@@ -11,6 +12,7 @@
 #include "datasets/toolbox/fetch.h"
 #include "datasets/toolbox/generate.h"
 #include "datasets/toolbox/resample.h"
+#include "datasets/toolbox/split.h"
 #include "datasets/toolbox/tags.h"
 #include "datasets/vector_file.h"
 #include "hmann/hmann.h"
@@ -24,12 +26,14 @@ using Json = nlohmann::ordered_json;
 struct DataFlags {
   bool json = false;
   std::string in, out;  // fetch: name and folder; convert, info: files
-  std::string base, queries;
+  std::string queries;
+  std::vector<std::string> bases, labels;  // groundtruth: one of each a shard
   Metric metric = Metric::kL2;
   std::uint64_t rows = 0;
   FetchOptions fetch;
   GenerateOptions generate;
   ResampleOptions resample;
+  SplitOptions split;
   std::string tags;        // generate: .spmat file to write
   bool resampled = false;  // generate: the kind that no Shape names
   std::string from;        // for resample

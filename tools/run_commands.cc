@@ -26,6 +26,8 @@
 namespace hmann::tools {
 namespace {
 
+constexpr int kTryAgain = 75;  ///< EX_TEMPFAIL, by which schedulers start a task again
+
 /// Prints wrong usage of the command `name`. Returns 2, for main to return.
 int WrongUsage(const std::string& name, const std::string& message) {
   std::cerr << name << ": " << message << "\n`" << name << " --help` shows the options.\n";
@@ -72,6 +74,7 @@ int Run(const CommandAction& action, const std::string& name) {
     status = DataLoss("write to stdout: ", std::strerror(errno));
   if (status.ok()) return 0;
   std::cerr << name << ": " << std::string(status.message()) << '\n';
+  if (absl::IsUnavailable(status)) return kTryAgain;
   return absl::IsCancelled(status) ? EndAsInterrupted() : 1;
 }
 

@@ -7,7 +7,8 @@
 namespace hmann::tools {
 
 /// The main function of a program with these commands. Returns its exit code: 0 done, 1
-/// the work failed, 2 wrong usage, 130 interrupted.
+/// the work failed, 2 wrong usage, 75 the work failed and may not if it is tried again
+/// (UNAVAILABLE), 130 interrupted.
 int RunCommands(std::span<const Command> commands, int argc, char** argv);
 
 /// The `eval` command. It belongs to hmann (SetupEval, which hands over) and to

@@ -3,7 +3,6 @@
 #include <limits>
 #include <utility>
 
-#include "datasets/ground_truth.h"
 #include "datasets/row_layout.h"
 #include "index/base/check.h"
 #include "index/base/errors.h"
@@ -22,43 +21,26 @@ absl::Status CheckAnswerSuffix(const std::string& path) {
 absl::StatusOr<AnswerWriter> AnswerWriter::Create(const std::string& path, std::uint32_t n,
                                                   std::uint32_t k, LabelNames names) {
   HMANN_RETURN_IF_ERROR(CheckAnswerSuffix(path));
-  const std::string suffix = FormatSuffix(path);
   AnswerWriter writer;
   writer.path_ = path;
   writer.names_ = std::move(names);
-  writer.format_ = suffix == ".ibin" ? Format::kIds
-                   : suffix == ".gt" ? Format::kIdsAndDistances
-                                     : Format::kJsonLines;
-  writer.n_ = n;
-  writer.k_ = k;
+  writer.lines_ = FormatSuffix(path) == ".jsonl";
+  writer.answers_.n = n;
+  writer.answers_.k = k;
   HMANN_ASSIGN_OR_RETURN(writer.file_, AtomicFile::Create(path));
-  if (writer.format_ != Format::kJsonLines) {
-    HMANN_RETURN_IF_ERROR(writer.file_.Append(&n, 4));
-    HMANN_RETURN_IF_ERROR(writer.file_.Append(&k, 4));
-  }
   return writer;
 }
 
 absl::Status AnswerWriter::Append(std::span<const std::uint64_t> labels,
                                   std::span<const float> distances) {
-  HMANN_CHECK(labels.size() <= k_ && labels.size() == distances.size() && written_ < n_);
-  if (format_ == Format::kJsonLines) return AppendLine(labels, distances);
-  const std::uint64_t most = format_ == Format::kIds ? 0x7fffffff : 0xfffffffe;
-  for (const std::uint64_t label : labels) {
-    if (label > most) {
-      return InvalidArgument(path_, ": query ", written_, ": label ", label, " found, at most ",
-                             most, " expected in this format; .jsonl holds any label");
-    }
-  }
-  for (std::uint32_t j = 0; j < k_; ++j) {
-    const auto id = static_cast<std::uint32_t>(j < labels.size() ? labels[j] : kNoNeighbor);
-    HMANN_RETURN_IF_ERROR(file_.Append(&id, 4));
-    if (format_ == Format::kIdsAndDistances) {
-      distances_.push_back(j < distances.size() ? distances[j]
-                                                : std::numeric_limits<float>::infinity());
-    }
-  }
+  GroundTruth& all = answers_;
+  HMANN_CHECK(labels.size() <= all.k && labels.size() == distances.size() && written_ < all.n);
+  if (lines_) return AppendLine(labels, distances);
+  all.ids.insert(all.ids.end(), labels.begin(), labels.end());
+  all.distances.insert(all.distances.end(), distances.begin(), distances.end());
   ++written_;
+  all.ids.resize(std::size_t{written_} * all.k, kNoNeighbor);
+  all.distances.resize(all.ids.size(), std::numeric_limits<float>::infinity());
   return absl::OkStatus();
 }
 
@@ -77,10 +59,8 @@ absl::Status AnswerWriter::AppendLine(std::span<const std::uint64_t> labels,
 }
 
 absl::Status AnswerWriter::Commit() {
-  HMANN_CHECK(written_ == n_);
-  if (!distances_.empty())
-    HMANN_RETURN_IF_ERROR(file_.Append(distances_.data(), 4 * distances_.size()));
-  return file_.Commit();
+  HMANN_CHECK(written_ == answers_.n);
+  return lines_ ? file_.Commit() : WriteGroundTruth(path_, answers_);
 }
 
 }  // namespace hmann

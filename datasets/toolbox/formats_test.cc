@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "absl/strings/match.h"
@@ -250,8 +251,8 @@ TEST(GroundTruth, NamesWhatIsMalformed) {
     EXPECT_THAT(Message(status), HasSubstr(part));
   };
   refused("abc", "3 bytes found");
-  refused(Bytes(u32{1}, u32{1}), "8 bytes found, 12 (ids) or 16 (ids and distances) expected");
-  refused(Bytes(u32{1}, u32{1}, 1, 1, 1), "20 bytes found");
+  refused(Bytes(u32{1}, u32{1}), "8 bytes found, 12 (ids), 16 (ids and distances) or 20 ");
+  refused(Bytes(u32{1}, u32{1}, 1, 1, 1, 1), "24 bytes found");
   refused(Bytes(u32{0}, u32{1}), "0 queries with 1");
   refused(Bytes(u32{1}, u32{0}), "1 queries with 0");
   refused(Bytes(~u32{0}, ~u32{0}), "4294967295");
@@ -279,10 +280,35 @@ TEST(GroundTruth, RoundTripsInEveryFormat) {
   truth.ids[0] = std::uint64_t{1} << 31;
   EXPECT_TRUE(WriteGroundTruth(folder / "t.gt", truth).ok());
   EXPECT_EQ(WriteGroundTruth(folder / "t.ibin", truth).code(), absl::StatusCode::kInvalidArgument);
-  truth.ids[0] = std::uint64_t{1} << 32;
-  EXPECT_EQ(WriteGroundTruth(folder / "t.gt", truth).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(WriteGroundTruth(folder / "t.gt", GroundTruth{}).code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(GroundTruth, KeepsIdsOf64Bits) {
+  const TempFolder folder;
+  constexpr std::uint64_t kLargest = ~std::uint64_t{0} >> 1;
+  GroundTruth truth{.n = 2,
+                    .k = 2,
+                    .ids = {kLargest, 0xffffffff, 2, kNoNeighbor},
+                    .distances = {1, 2, 3, std::numeric_limits<float>::infinity()}};
+  ASSERT_TRUE(WriteGroundTruth(folder / "t.gt", truth).ok());
+  EXPECT_EQ(ReadAll(folder / "t.gt").size(), 8u + 4 * 12);
+  const auto back = ReadGroundTruth(folder / "t.gt");
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->ids, truth.ids);
+  EXPECT_EQ(back->distances, truth.distances);
+  for (const char* name : {"t.ibin", "t.ivecs"}) {
+    const absl::Status refused = WriteGroundTruth(folder / name, truth);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(refused), HasSubstr("9223372036854775807 found, at most 2147483647"));
+  }
+  truth.distances.clear();
+  EXPECT_EQ(WriteGroundTruth(folder / "t.gt", truth).code(), absl::StatusCode::kInvalidArgument);
+  const std::string whole = ReadAll(folder / "t.gt");
+  for (std::size_t bytes = 9; bytes < whole.size(); ++bytes) {
+    const auto read = ReadGroundTruth(folder.Write("cut.gt", whole.substr(0, bytes)));
+    EXPECT_EQ(read.ok(), bytes == 8 + 4 * 4) << bytes;  // the size of ids of 32 bits alone
+  }
 }
 
 TEST(AnswerWriter, WritesThreeFormats) {
@@ -308,23 +334,24 @@ TEST(AnswerWriter, WritesThreeFormats) {
   EXPECT_EQ(second, nlohmann::json::parse(R"({"query": 1, "ids": [7], "distances": [2.5]})"));
 }
 
-TEST(AnswerWriter, NamesTheFormatForLargeLabels) {
+TEST(AnswerWriter, KeepsLabelsOf64BitsOrNamesTheFormatThatDoes) {
   const TempFolder folder;
-  const std::vector<std::uint64_t> label = {std::uint64_t{1} << 32};
+  const std::vector<std::uint64_t> label = {~std::uint64_t{0} >> 1};
   const std::vector<float> distance = {1};
-  for (const char* name : {"a.ibin", "a.gt"}) {
+  for (const char* name : {"a.ibin", "a.gt", "a.jsonl"}) {
     auto writer = AnswerWriter::Create(folder / name, 1, 1);
     ASSERT_TRUE(writer.ok());
-    const absl::Status status = writer->Append(label, distance);
+    ASSERT_TRUE(writer->Append(label, distance).ok());
+    const absl::Status status = writer->Commit();
+    EXPECT_EQ(status.ok(), name != std::string("a.ibin"));
+    if (status.ok()) continue;
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(Message(status), HasSubstr("4294967296"));
-    EXPECT_THAT(Message(status), HasSubstr(".jsonl"));
+    EXPECT_THAT(Message(status), HasSubstr("9223372036854775807 found"));
+    EXPECT_THAT(Message(status), HasSubstr(".gt"));
   }
-  auto writer = AnswerWriter::Create(folder / "a.jsonl", 1, 1);
-  ASSERT_TRUE(writer.ok());
-  EXPECT_TRUE(writer->Append(label, distance).ok());
-  EXPECT_TRUE(writer->Commit().ok());
-  EXPECT_THAT(ReadAll(folder / "a.jsonl"), HasSubstr("4294967296"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.ibin"));
+  EXPECT_EQ(ReadGroundTruth(folder / "a.gt")->ids, label);
+  EXPECT_THAT(ReadAll(folder / "a.jsonl"), HasSubstr("9223372036854775807"));
   EXPECT_EQ(AnswerWriter::Create(folder / "a.csv", 1, 1).status().code(),
             absl::StatusCode::kInvalidArgument);
 }

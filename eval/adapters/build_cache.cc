@@ -1,7 +1,5 @@
 #include "eval/adapters/build_cache.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -78,7 +76,7 @@ absl::Status KeepIndex(const std::string& index_path,
                        const std::function<absl::Status(const std::string& path)>& save,
                        const BuildFigures& figures) {
   HMANN_ASSIGN_OR_RETURN(const std::string file, FileToWrite(index_path));
-  const std::string temporary = absl::StrCat(file, ".tmp.", ::getpid());
+  const std::string temporary = UniqueName(file + ".tmp");
   std::error_code ignored;
   if (absl::Status status = save(temporary); !status.ok()) {
     fs::remove(temporary, ignored);

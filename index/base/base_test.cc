@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -140,6 +141,16 @@ TEST(Buffer, IsZeroedAlignedAndRefusesTheImpossible) {
             absl::StatusCode::kResourceExhausted);
 }
 
+std::vector<std::string> TemporariesOf(const std::string& path) {
+  std::vector<std::string> found;
+  const std::string name = std::filesystem::path(path).filename().string() + ".tmp.";
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(path).parent_path())) {
+    if (entry.path().filename().string().starts_with(name)) found.push_back(entry.path().string());
+  }
+  return found;
+}
+
 TEST(AtomicFile, AppearsWholeOrNotAtAll) {
   const std::string path = TestPath("atomic");
   {
@@ -154,8 +165,7 @@ TEST(AtomicFile, AppearsWholeOrNotAtAll) {
     ASSERT_TRUE(file->Append("new and longer", 14).ok());
   }  // abandoned
   EXPECT_EQ(*ReadTextFile(path, 100), "old");
-  EXPECT_NE(::access(absl::StrCat(path, ".tmp.", ::getpid()).c_str(), F_OK), 0)
-      << "the temporary file must be gone";
+  EXPECT_THAT(TemporariesOf(path), testing::IsEmpty());
   ::unlink(path.c_str());
 }
 
@@ -189,15 +199,41 @@ TEST(File, ErrorsNameThePathAndTheReason) {
   EXPECT_EQ(ErrnoError(ENOSPC, "write", "x").code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(File, ATemporaryNameThatIsALinkIsNotFollowed) {
-  const std::string path = TestPath("target"), other = TestPath("other");
-  ASSERT_TRUE(WriteTextFile(other, "kept").ok());
-  ASSERT_EQ(::symlink(other.c_str(), absl::StrCat(path, ".tmp.", ::getpid()).c_str()), 0);
-  ASSERT_TRUE(WriteTextFile(path, "new").ok());
-  EXPECT_EQ(*ReadTextFile(other, 100), "kept");
-  EXPECT_EQ(*ReadTextFile(path, 100), "new");
+TEST(AtomicFile, TwoOfOneNameAtOnceAreBothWhole) {
+  // As of two containers, in which each process is number 1.
+  const std::string path = TestPath("twice");
+  auto first = AtomicFile::Create(path), second = AtomicFile::Create(path);
+  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_TRUE(first->Append("first", 5).ok());
+  ASSERT_TRUE(second->Append("second", 6).ok());
+  EXPECT_EQ(first->Commit(), absl::OkStatus());
+  EXPECT_EQ(*ReadTextFile(path, 100), "first");
+  EXPECT_EQ(second->Commit(), absl::OkStatus());
+  EXPECT_EQ(*ReadTextFile(path, 100), "second");
   ::unlink(path.c_str());
-  ::unlink(other.c_str());
+}
+
+TEST(AtomicFile, OnlyTemporariesOfDeadProcessesAreRemoved) {
+  const std::string path = TestPath("alive");
+  {
+    auto file = AtomicFile::Create(path);
+    ASSERT_TRUE(file.ok());
+    ASSERT_THAT(TemporariesOf(path), testing::SizeIs(1));
+    const std::string name = TemporariesOf(path)[0];
+    EXPECT_TRUE(IsTemporaryName(name));
+    RemoveIfDead(name);
+    ASSERT_TRUE(file->Append("alive", 5).ok());
+    EXPECT_EQ(file->Commit(), absl::OkStatus());
+    EXPECT_EQ(*ReadTextFile(path, 100), "alive");
+  }
+  const std::string dead = UniqueName(path + ".tmp"), link = UniqueName(path + ".tmp");
+  ASSERT_TRUE(WriteTextFile(dead, "left by a process that was killed").ok());
+  ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
+  for (const std::string& name : TemporariesOf(path)) RemoveIfDead(name);
+  EXPECT_THAT(TemporariesOf(path), testing::SizeIs(1)) << "a link is not followed";
+  EXPECT_EQ(*ReadTextFile(path, 100), "alive");
+  ::unlink(link.c_str());
+  ::unlink(path.c_str());
 }
 
 TEST(File, WhatHasNoNameIsRefused) {

@@ -1,7 +1,9 @@
 #include "index/base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/check.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
@@ -19,6 +22,7 @@ namespace hmann {
 namespace {
 
 constexpr std::size_t kWriteBuffer = 1_MiB;
+constexpr char kTemporary[] = ".tmp";
 
 absl::Status WriteFully(int fd, const std::string& path, std::uint64_t offset, const char* data,
                         std::size_t bytes) {
@@ -42,6 +46,12 @@ const char* FoundInstead(std::filesystem::file_type type) {
          : type == block || type == character ? "is a device"
          : type == socket                     ? "is a socket"
                                               : nullptr;
+}
+
+/// Waits until a new name is on disk.
+absl::Status SyncFolderOf(const std::string& path) {
+  std::error_code error;
+  return SyncPath(std::filesystem::absolute(path, error).parent_path());
 }
 
 }  // namespace
@@ -68,6 +78,8 @@ absl::Status ErrnoError(int error, const char* operation, const std::string& pat
     case EINVAL:
     case EISDIR:
       return InvalidArgument(message);
+    case ESTALE:  // of a network file system; the name leads to another file by now
+      return Unavailable(message);
     default:
       return Internal(message);
   }
@@ -154,6 +166,21 @@ absl::StatusOr<std::string> FileToWrite(const std::string& path) {
   return InvalidArgument(path, " ", found, ": expected the name of a file");
 }
 
+std::string UniqueName(const std::string& path) {
+  std::uint64_t random = 0;
+  HMANN_CHECK(::getrandom(&random, sizeof(random), 0) == sizeof(random));
+  return absl::StrCat(path, ".", ::getpid(), ".", absl::Hex(random, absl::kZeroPad16));
+}
+
+bool IsTemporaryName(std::string_view name) {
+  return name.find(absl::StrCat(kTemporary, ".")) != name.npos;
+}
+
+void RemoveIfDead(const std::string& temporary) {
+  const auto file = FileDescriptor::Open(temporary, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
+  if (file.ok() && ::flock(file->fd(), LOCK_EX | LOCK_NB) == 0) ::unlink(temporary.c_str());
+}
+
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(temporary_, other.temporary_);
@@ -170,13 +197,18 @@ AtomicFile::~AtomicFile() {
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   AtomicFile file;
   HMANN_ASSIGN_OR_RETURN(file.path_, FileToWrite(path));
-  file.temporary_ = absl::StrCat(file.path_, ".tmp.", ::getpid());
-  ::unlink(file.temporary_.c_str());  // of a process that died, or a link put there
   constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-  file.file_ = FileDescriptor(::open(file.temporary_.c_str(), kFlags, 0644));
-  if (file.file_.fd() < 0 && errno == ENOENT)
-    return NotFound("create ", file.path_, ": its folder does not exist: make it first");
-  if (file.file_.fd() < 0) return ErrnoError(errno, "create", file.path_);
+  struct stat status {};
+  // RemoveIfDead of another process may lock this file before it is locked here.
+  do {
+    file.temporary_ = UniqueName(file.path_ + kTemporary);
+    file.file_ = FileDescriptor(::open(file.temporary_.c_str(), kFlags, 0644));
+    if (file.file_.fd() < 0 && errno == ENOENT)
+      return NotFound("create ", file.path_, ": its folder does not exist: make it first");
+    if (file.file_.fd() < 0) return ErrnoError(errno, "create", file.path_);
+    ::flock(file.file_.fd(), LOCK_EX);
+    if (::fstat(file.file_.fd(), &status) != 0) return ErrnoError(errno, "stat", file.temporary_);
+  } while (status.st_nlink == 0);
   return file;
 }
 
@@ -224,19 +256,48 @@ absl::Status AtomicFile::Commit() {
   if (::fsync(file_.fd()) != 0) return ErrnoError(errno, "fsync", path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", path_);
   file_ = FileDescriptor();
-  const std::size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "."
-                             : slash == 0               ? "/"
-                                                        : path_.substr(0, slash);
-  HMANN_ASSIGN_OR_RETURN(const FileDescriptor its,
-                         FileDescriptor::Open(folder, O_RDONLY | O_DIRECTORY));
-  return ::fsync(its.fd()) != 0 ? ErrnoError(errno, "fsync", folder) : absl::OkStatus();
+  return SyncFolderOf(path_);
 }
 
 absl::Status MakeFolders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   return error ? ErrnoError(error.value(), "mkdir", path) : absl::OkStatus();
+}
+
+absl::Status SyncPath(const std::string& path) {
+  HMANN_ASSIGN_OR_RETURN(const FileDescriptor file, FileDescriptor::Open(path, O_RDONLY));
+  return ::fsync(file.fd()) == 0 ? absl::OkStatus() : ErrnoError(errno, "fsync", path);
+}
+
+absl::StatusOr<NewFolder> NewFolder::Make(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error))
+    return absl::AlreadyExistsError(absl::StrCat(path, ": is there already"));
+  NewFolder folder;
+  folder.path_ = std::filesystem::path(path).lexically_normal().string();
+  while (folder.path_.ends_with('/')) folder.path_.pop_back();
+  folder.temporary_ = UniqueName(folder.path_ + kTemporary);
+  HMANN_RETURN_IF_ERROR(MakeFolders(folder.temporary_));
+  return folder;
+}
+
+NewFolder& NewFolder::operator=(NewFolder&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  return *this;
+}
+
+NewFolder::~NewFolder() {
+  std::error_code error;
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, error);
+}
+
+absl::Status NewFolder::Commit() {
+  HMANN_RETURN_IF_ERROR(SyncPath(temporary_));
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", path_);
+  temporary_.clear();
+  return SyncFolderOf(path_);
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, std::uint64_t most) {

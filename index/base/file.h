@@ -85,10 +85,21 @@ std::optional<double> ShareInMemory(std::span<const std::byte> mapped);
 /// has no name; INTERNAL for links in a circle.
 absl::StatusOr<std::string> FileToWrite(const std::string& path);
 
+/// `<path>.<pid>.<16 digits>`. The digits are random, because processes of other machines
+/// and containers may have the same number.
+std::string UniqueName(const std::string& path);
+
+/// Whether a file has the name of one that is being made: UniqueName(`<path>.tmp`).
+bool IsTemporaryName(std::string_view name);
+
+/// Removes a temporary file, unless the process that writes it is alive: on any machine
+/// that shares its lock (flock). Where the file system has no locks, the file stays.
+void RemoveIfDead(const std::string& temporary);
+
 /// Writes a file that appears under its name whole or not at all. It writes to
-/// `<FileToWrite(path)>.tmp.<pid>`, then does fsync, rename, and fsync of the folder. If
-/// it is destroyed before Commit, it removes its temporary file and leaves an old file as
-/// it was.
+/// UniqueName(`<FileToWrite(path)>.tmp`), which it locks, then does fsync, rename, and
+/// fsync of the folder. If it is destroyed before Commit, it removes its temporary file
+/// and leaves an old file as it was.
 class AtomicFile {
  public:
   AtomicFile() = default;
@@ -123,6 +134,27 @@ class AtomicFile {
 
 /// Makes a folder and its missing parents. Errors: as mkdir(2).
 absl::Status MakeFolders(const std::string& path);
+
+/// Waits until a file or a folder is on disk. Errors: as open(2) and fsync(2).
+absl::Status SyncPath(const std::string& path);
+
+/// A folder that appears under its name whole or not at all. Files are written to
+/// temporary() first. Destroyed before Commit, it removes that folder. Move-only.
+class NewFolder {
+ public:
+  /// Errors: ALREADY_EXISTS; as MakeFolders.
+  static absl::StatusOr<NewFolder> Make(const std::string& path);
+  NewFolder(NewFolder&& other) noexcept { *this = std::move(other); }
+  NewFolder& operator=(NewFolder&& other) noexcept;
+  ~NewFolder();
+
+  const std::string& temporary() const { return temporary_; }
+  absl::Status Commit();
+
+ private:
+  NewFolder() = default;
+  std::string path_, temporary_;
+};
 
 /// Reads a small text file whole. Errors: as open(2); INVALID_ARGUMENT above `most`
 /// bytes.

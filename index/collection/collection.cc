@@ -183,8 +183,11 @@ void CollectionImpl::RemoveOrphans() const {
     const bool is_ours = name.starts_with("sealed-");
     const bool is_current = manifest_.rows > 0 && (name == sealed || name == sealed + ".tuned" ||
                                                    name == sealed + ".attrs");
-    if ((is_ours && !is_current) || name.find(".tmp.") != name.npos)
+    if (IsTemporaryName(name)) {
+      RemoveIfDead(entry.path());
+    } else if (is_ours && !is_current) {
       std::filesystem::remove(entry.path(), error);
+    }
   }
 }
 

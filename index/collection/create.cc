@@ -1,6 +1,4 @@
-#include <fcntl.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,51 +16,6 @@
 
 namespace hmann {
 namespace {
-
-/// Waits until a file or a folder is on disk.
-absl::Status SyncPath(const std::string& path) {
-  HMANN_ASSIGN_OR_RETURN(const FileDescriptor file, FileDescriptor::Open(path, O_RDONLY));
-  return ::fsync(file.fd()) == 0 ? absl::OkStatus() : ErrnoError(errno, "fsync", path);
-}
-
-/// A folder that appears under its name whole or not at all.
-class NewFolder {
- public:
-  static absl::StatusOr<NewFolder> Make(const std::string& path) {
-    std::error_code error;
-    if (std::filesystem::exists(path, error))
-      return absl::AlreadyExistsError(absl::StrCat(path, ": is there already"));
-    NewFolder folder;
-    folder.path_ = std::filesystem::path(path).lexically_normal().string();
-    while (folder.path_.ends_with('/')) folder.path_.pop_back();
-    folder.temporary_ = absl::StrCat(folder.path_, ".tmp.", ::getpid());
-    std::filesystem::remove_all(folder.temporary_, error);
-    HMANN_RETURN_IF_ERROR(MakeFolders(folder.temporary_));
-    return folder;
-  }
-  NewFolder(NewFolder&& other) noexcept { *this = std::move(other); }
-  NewFolder& operator=(NewFolder&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(temporary_, other.temporary_);
-    return *this;
-  }
-  ~NewFolder() {
-    std::error_code error;
-    if (!temporary_.empty()) std::filesystem::remove_all(temporary_, error);
-  }
-
-  const std::string& temporary() const { return temporary_; }
-  absl::Status Commit() {
-    HMANN_RETURN_IF_ERROR(SyncPath(temporary_));
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError(errno, "rename", path_);
-    temporary_.clear();
-    return SyncPath(std::filesystem::absolute(path_).parent_path());
-  }
-
- private:
-  NewFolder() = default;
-  std::string path_, temporary_;
-};
 
 /// Links a file, or copies it from another file system.
 absl::Status LinkFile(const std::string& from, const std::string& to) {

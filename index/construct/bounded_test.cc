@@ -248,6 +248,24 @@ TEST(BoundedBuild, RefusesAFolderThatIsInUse) {
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("another build is at work"));
 }
 
+TEST(BoundedBuild, LeavesWhatALivingTaskWritesAndRemovesWhatADeadOneLeft) {
+  Sample sample(DType::kU8, Metric::kL2, 3000);
+  const auto inputs = BuildInputs::Open(sample.options);
+  ASSERT_TRUE(inputs.ok());
+  ASSERT_TRUE(OpenWorkFolder(sample.options, *inputs, 480).ok());
+  const auto task = JoinWorkFolder(sample.options, *inputs, 480);
+  ASSERT_TRUE(task.ok()) << task.status();
+  auto artifact = (*task)->Create("l0-leaves-5");
+  ASSERT_TRUE(artifact.ok());
+  const std::string dead = sample.options.work + "/l0-leaves-6.part.tmp.1.0123456789abcdef";
+  std::ofstream(dead) << "half";
+  ASSERT_TRUE(OpenWorkFolder(sample.options, *inputs, 480).ok());
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_EQ(artifact->Append("done", 4), absl::OkStatus());
+  EXPECT_EQ(artifact->Commit(), absl::OkStatus());
+  EXPECT_TRUE((*task)->Has("l0-leaves-5"));
+}
+
 TEST(BoundedBuild, TellsFromOutsideHowFarItIs) {
   Sample sample;
   EXPECT_EQ(ReadWorkStatus(sample.options.work).status().code(), absl::StatusCode::kNotFound);

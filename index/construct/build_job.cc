@@ -55,8 +55,8 @@ absl::StatusOr<KnownBuild> ReadKnownBuild(const std::string& work) {
 /// Makes the stages of L1, if the build has come that far.
 absl::Status MakeUpper(const BuildInputs& inputs, std::uint64_t room, const Stages& stages) {
   if (!HasUpperNodes(stages)) {
-    return FailedPrecondition(stages.work().path(),
-                              ": L1 is not begun: a build ranks the nodes of L0 before it");
+    return Unavailable(stages.work().path(),
+                       ": L1 is not begun: a build ranks the nodes of L0 before it");
   }
   HMANN_ASSIGN_OR_RETURN(const UpperNodes nodes, UpperNodes::Map(stages));
   return JoinUpper({.kernels = inputs.kernels(),

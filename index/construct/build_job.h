@@ -22,9 +22,9 @@ struct BuildJobOptions {
 
 /// Makes the jobs that are not made yet, for a build that continues in another process,
 /// now or later. Any number of processes may run at once, even on the same job. Errors:
-/// INVALID_ARGUMENT for a stage or a job that does not exist; FAILED_PRECONDITION where
-/// an earlier stage is not done, where the base has changed since, or for another
-/// instruction set; those of files.
+/// INVALID_ARGUMENT for a stage or a job that does not exist; UNAVAILABLE where an
+/// earlier stage is not done yet; FAILED_PRECONDITION where the base has changed since,
+/// or for another instruction set; those of files.
 absl::Status RunBuildJob(const BuildJobOptions& options, Progress& progress);
 
 }  // namespace hmann

@@ -59,6 +59,7 @@ Json ToJson(const TunedEntry& entry) {
                {"origin", entry.origin},
                {"cpu", entry.cpu},
                {"simd", entry.simd}};
+  if (entry.of_shards > 1) json["of_shards"] = entry.of_shards;
   if (entry.in_flight > 0) {
     json["in_flight"] = entry.in_flight;
     json["in_flight_gain"] = Rounded(entry.in_flight_gain);
@@ -95,6 +96,7 @@ void ReadEntry(Reader& in, std::uint64_t n, TunedEntry& entry) {
   in.Text("slow", &entry.placement.slow);
   in.Text("cache", &entry.placement.cache);
   in.Whole("k", 1, kMaxEf, &entry.k);
+  if (in.Has("of_shards")) in.Whole("of_shards", 1, 1u << 31, &entry.of_shards);
   in.Whole("queries", 1, 1'000'000'000'000'000, &entry.queries);
   in.Text("origin", &entry.origin);
   in.Text("cpu", &entry.cpu);

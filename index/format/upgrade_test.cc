@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "index/base/file.h"
 #include "index/format/header.h"
 #include "index/format/reader.h"
 #include "index/format/testing/ring_index.h"
@@ -84,7 +86,10 @@ TEST_F(UpgradeIndexTest, KilledAtAnyWriteItLeavesTheOldFiles) {
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) << moment << ": " << status;
     EXPECT_TRUE(ReadBytes(out_) == before) << moment;
     EXPECT_TRUE(ReadBytes(kOld) == from) << moment;
-    ::unlink(absl::StrCat(out_.str(), ".tmp.", child).c_str());
+    for (const auto& entry : std::filesystem::directory_iterator(testing::TempDir())) {
+      if (entry.path().string().starts_with(absl::StrCat(out_.str(), ".tmp.", child, ".")))
+        RemoveIfDead(entry.path().string());
+    }
   }
 }
 

@@ -247,6 +247,7 @@ Json ToJson(const TunedForK& tuned) {
                {"slow", entry.placement.slow},
                {"cache", entry.placement.cache},
                {"seconds", RoundToDecimals(tuned.seconds, 2)},
+               {"of_shards", entry.of_shards},
                {"learning_queries", entry.queries},
                {"origin", entry.origin},
                {"in_flight", entry.in_flight},

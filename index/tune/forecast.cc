@@ -1,7 +1,6 @@
 #include "index/tune/forecast.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +8,9 @@
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "hmann/hmann.h"
 #include "index/base/cpu.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
@@ -69,7 +68,7 @@ absl::StatusOr<PhaseTime> MeasureSample(const BuildOptions& options, std::uint64
   sample.work.clear();
   sample.labels.clear();
   sample.label_values = {};
-  sample.out = absl::StrCat(options.out, ".plan.", getpid());
+  sample.out = UniqueName(options.out + ".plan");
   const auto remove = absl::MakeCleanup([&] {
     std::error_code error;
     fs::remove(sample.out, error);

@@ -1,13 +1,11 @@
 #include "index/tune/held_out.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
-#include "absl/strings/str_cat.h"
+#include "index/base/file.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -37,7 +35,7 @@ absl::StatusOr<std::unique_ptr<HeldOut>> HeldOut::Make(const std::string& index,
   auto made = std::make_unique<HeldOut>();
   made->threads_ = threads;
   made->cancelled_ = cancelled;
-  made->path_ = absl::StrCat(index, ".sample.", getpid());
+  made->path_ = UniqueName(index + ".sample");
   made->vector_bytes_ = info.dim * SizeOf(QueryType(info.dtype));
   const std::uint64_t fit = kMostSampleBytes / made->vector_bytes_;
   const std::uint64_t sample = std::min({kSampled, info.n / 2, fit});

@@ -105,6 +105,41 @@ absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, Lea
   return absl::OkStatus();
 }
 
+/// Repeats each query in proportion to how many of its nearest in all shards are in this
+/// one, and leaves out queries of which none is. There are as many queries as before.
+absl::Status WeighByShare(const LearningOptions& options, const GroundTruth& of_all,
+                          LearningSet& set) {
+  std::vector<std::uint64_t> until = {0};  // neighbors in this shard, of the queries before
+  for (std::uint32_t i = 0; i < of_all.n; ++i) {
+    const auto all = of_all.Ids(i).first(options.k), here = set.truth.Ids(i);
+    const auto both = std::count_if(here.begin(), here.end(), [&](std::uint64_t id) {
+      return std::find(all.begin(), all.end(), id) != all.end();
+    });
+    until.push_back(until.back() + static_cast<std::uint64_t>(both));
+  }
+  const double share = static_cast<double>(until.back()) / of_all.n / options.k;
+  if (share < 0.5 / options.of_shards || share > 2.0 / options.of_shards) {
+    return InvalidArgument(options.groundtruth, ": expected the labels of neighbors in all ",
+                           options.of_shards, " shards, of which one has about 1 / ",
+                           options.of_shards, "; found ", share, " here");
+  }
+  LearningSet weighed = set;
+  weighed.rows.clear();
+  std::vector<std::uint32_t> chosen;
+  for (std::uint32_t i = 0; i < of_all.n; ++i) {
+    std::uint64_t times =
+        until[i + 1] * of_all.n / until.back() - until[i] * of_all.n / until.back();
+    for (; times > 0; --times) {
+      chosen.push_back(i);
+      weighed.in_shard.push_back(static_cast<std::uint32_t>(until[i + 1] - until[i]));
+      weighed.rows.insert(weighed.rows.end(), set.Row(i), set.Row(i) + set.vector_bytes);
+    }
+  }
+  weighed.truth = Chosen(set.truth, chosen);
+  set = std::move(weighed);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows) {
@@ -126,6 +161,7 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
   HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(options.index));
   const IndexInfo& info = file.info();
   LearningSet set;
+  set.of_shards = options.of_shards;
   set.vector_bytes = info.dim * SizeOf(QueryType(info.dtype));
   if (options.most == 0) return InvalidArgument("learning queries: expected at least 1, found 0");
   if (options.k == 0 || options.k > info.n) {
@@ -149,6 +185,10 @@ absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Prog
   if (const absl::Status covers = CheckTruthCovers(truth, needed, options.k); !covers.ok())
     return InvalidArgument(options.groundtruth, ": ", covers.message());
   set.truth = Chosen(truth, chosen);
+  if (options.of_shards == 1) return set;
+  const GroundTruth of_all = std::move(set.truth);
+  HMANN_ASSIGN_OR_RETURN(set.truth, NearestOf(options.index, file, set.rows, options.k, progress));
+  HMANN_RETURN_IF_ERROR(WeighByShare(options, of_all, set));
   return set;
 }
 
@@ -172,7 +212,8 @@ double LearningSet::RecallOf(std::uint64_t i, std::uint32_t k, const Answer& ans
     ids.push_back(neighbor.label);
     distances.push_back(neighbor.distance);
   }
-  return RecallAtK(truth, i, k, ids, distances);
+  if (!in_shard.empty()) return RecallAtK(truth, i, in_shard[i], ids, distances);
+  return RecallOfMerged(truth, i, k, of_shards, ids, distances);
 }
 
 }  // namespace hmann

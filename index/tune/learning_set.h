@@ -27,11 +27,17 @@ struct LearningSet {
   /// empty.
   std::vector<std::uint32_t> left_out;
   GroundTruth truth_with_itself{};  ///< then: k + 1 neighbors, one of them the vector itself
+  /// The index is one of these; recalls are those of their merged answers.
+  std::uint32_t of_shards = 1;
+  /// If the neighbors in all shards are known: how many of the k nearest of query i this
+  /// shard has. A query of which it has more is more often in the set.
+  std::vector<std::uint32_t> in_shard{};
 
   std::uint64_t n() const { return truth.n; }
   const std::byte* Row(std::uint64_t i) const { return rows.data() + i * vector_bytes; }
   SearchLimits Limits(std::uint64_t i) const;  ///< the limits for query i
-  /// Recall@k of the answer to query i.
+  /// Recall@k of the answer to query i: of the neighbors in the shard (in_shard), or
+  /// RecallOfMerged.
   double RecallOf(std::uint64_t i, std::uint32_t k, const Answer& answer) const;
   /// The same vectors, not left out, to be searched for with k + 1.
   LearningSet LeftIn() const;
@@ -40,7 +46,8 @@ struct LearningSet {
 struct LearningOptions {
   std::string index;          ///< index file
   std::string queries{};      ///< vector file; empty: vectors of the index, left out in turn
-  std::string groundtruth{};  ///< of `queries`; empty: computed (MakeLearningSet)
+  std::string groundtruth{};  ///< of `queries` in all shards; empty: computed
+  std::uint32_t of_shards = 1;
   /// Start within the random order of the file's queries; consecutive sets in it share
   /// none. Left-out vectors are drawn one by one, so few of them are shared.
   std::uint64_t first = 0;

@@ -50,6 +50,8 @@ class TuningOfIndex {
 
  private:
   absl::Status CheckTargets() {
+    if (options_.of_shards < 1)
+      return InvalidArgument("of_shards: expected at least 1, found ", options_.of_shards);
     for (const Target& target : options_.targets) {
       if (!(target.recall >= 0 && target.recall <= 1))
         return InvalidArgument("recall: expected a target in (0, 1], found ", target.recall);
@@ -84,6 +86,7 @@ class TuningOfIndex {
                            MakeLearningSet({.index = options_.index,
                                             .queries = options_.queries,
                                             .groundtruth = options_.groundtruth,
+                                            .of_shards = options_.of_shards,
                                             .most = QueriesToLearn(options_.learn, k),
                                             .k = k},
                                            progress_));
@@ -154,6 +157,7 @@ class TuningOfIndex {
     TunedEntry entry;
     entry.placement = ImplOf(*index_).placement();
     entry.k = k;
+    entry.of_shards = options_.of_shards;
     entry.queries = learning.n();
     entry.origin = learning.origin;
     entry.cpu = ThisMachine().cpu_model;

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <thread>
 
+#include "datasets/ground_truth.h"
+#include "datasets/toolbox/split.h"
 #include "datasets/vector_file.h"
 #include "hmann/tune.h"
 #include "index/construct/testing/build_samples.h"
@@ -253,6 +255,56 @@ TEST_F(TuneIndexTest, ExactSearchIsBruteForce) {
                             std::pair(all[i].first, truth->Ids(query)[i])) != all.end());
     }
   }
+}
+
+TEST_F(TuneIndexTest, OfShardsNeighborsCountThatAreAmongTheNearestOfAll) {
+  Progress quiet(Progress::Show::kNever);
+  const VectorFile base = *VectorFile::Open(build_.base);
+  ASSERT_TRUE(SplitVectors(base, {.shards = 4}, folder_ / "shards", quiet).ok());
+  const std::vector<std::byte> queries(base.Row(0), base.Row(0) + std::ptrdiff_t{24} * 1500);
+  const GroundTruth all = *ExactSearch(*IndexFile::Open(build_.out), queries, 10, 2, quiet);
+  ASSERT_TRUE(WriteGroundTruth(folder_ / "all.gt", all).ok());
+  build_.base = folder_ / "shards/shard-0.u8bin";
+  build_.labels = folder_ / "shards/shard-0.labels";
+  build_.out = folder_ / "shard.hmann";
+  MustBuild(build_);
+  LearningOptions learn{.index = build_.out};
+  learn.queries = folder_ / "base_1500_24.u8bin";
+  learn.groundtruth = folder_ / "all.gt";
+  learn.of_shards = 4;
+  learn.most = 1500;
+  const auto set = MakeLearningSet(learn, quiet);
+  ASSERT_TRUE(set.ok()) << set.status();
+  ASSERT_EQ(set->n(), 1500u);
+  // An answer of the shard's nearest alone: it counts for one of each query's neighbors.
+  double here = 0, first = 0, told = 0;
+  for (std::uint64_t q = 0; q < 1500; ++q) {
+    const auto in_shard = std::count_if(all.Ids(q).begin(), all.Ids(q).end(),
+                                        [](std::uint64_t label) { return label % 4 == 0; });
+    here += static_cast<double>(in_shard);
+    first += in_shard > 0 ? 1 : 0;
+    Answer answer, nothing;
+    answer.nearest = {{.label = set->truth.Ids(q)[0], .distance = set->truth.Distances(q)[0]}};
+    told += set->RecallOf(q, 10, answer) / 1500;
+    EXPECT_GE(set->in_shard[q], 1u);
+    EXPECT_EQ(set->RecallOf(q, 10, nothing), 0);
+  }
+  EXPECT_NEAR(told, first / here, 0.01);
+  learn.groundtruth = folder_ / "shard.gt";
+  const GroundTruth own = *ExactSearch(*IndexFile::Open(build_.out), queries, 10, 2, quiet);
+  ASSERT_TRUE(WriteGroundTruth(learn.groundtruth, own).ok());
+  const absl::Status refused = MakeLearningSet(learn, quiet).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("neighbors in all 4 shards"));
+
+  options_.index = build_.out;
+  options_.targets = {{.recall = 0.9}};
+  options_.of_shards = 4;
+  const auto report = Run();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->of_k[0].entry.of_shards, 4u);
+  const IndexInfo info = IndexFile::Open(build_.out)->info();
+  EXPECT_EQ(ReadTunedTable(build_.out, info.content_hash, info.n)->entries.back().of_shards, 4u);
 }
 
 /// Generated queries of every type can be searched for.

@@ -66,7 +66,6 @@ GroundTruth TruthOf(const char* name, const py::object& pair_labels, const py::o
   truth.n = static_cast<std::uint32_t>(labels.shape(0));
   truth.k = static_cast<std::uint32_t>(labels.shape(1));
   truth.ids = Flat<std::uint64_t>(labels);
-  std::replace(truth.ids.begin(), truth.ids.end(), ~std::uint64_t{0}, kNoNeighbor);  // -1
   if (!distances.is_none()) {
     const py::array array = ToArray(name, distances);
     if (!array.attr("shape").equal(labels.attr("shape")))
@@ -206,9 +205,8 @@ void WriteVectors(py::handle path, py::handle vectors) {
 }
 
 py::tuple ToPython(const GroundTruth& truth) {
-  py::array_t<std::int64_t> labels = Table<std::int64_t>(truth.ids, truth.n, truth.k);
-  std::replace(labels.mutable_data(), labels.mutable_data() + labels.size(),
-               static_cast<std::int64_t>(kNoNeighbor), std::int64_t{-1});
+  // kNoNeighbor becomes -1.
+  const py::array_t<std::int64_t> labels = Table<std::int64_t>(truth.ids, truth.n, truth.k);
   if (truth.distances.empty()) return py::make_tuple(labels, py::none());
   return py::make_tuple(labels, Table<float>(truth.distances, truth.n, truth.k));
 }

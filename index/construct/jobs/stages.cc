@@ -107,8 +107,8 @@ absl::Status Stages::MakeOnly(const BuildJobList& jobs) {
     if (Done(jobs.stage)) return absl::OkStatus();
     for (std::size_t j = 0; j < jobs.count; ++j) made += jobs.has(j) ? 1 : 0;
     if (made == jobs.count) return absl::OkStatus();
-    return FailedPrecondition(work_.path(), ": before ", only_->stage, " comes ", name,
-                              ", of which ", made, " of ", jobs.count, " jobs are made");
+    return Unavailable(work_.path(), ": before ", only_->stage, " comes ", name, ", of which ",
+                       made, " of ", jobs.count, " jobs are made");
   }
   if (only_->first >= only_->last || only_->last > jobs.count) {
     return InvalidArgument("jobs of ", name, ": expected some of 0-", jobs.count - 1, "; found ",

@@ -85,8 +85,8 @@ class Stages {
   }
 
   /// Makes what is missing of a stage, and marks it as done. Errors: those of making and
-  /// of the folder; CANCELLED. In a worker also FAILED_PRECONDITION if an earlier stage
-  /// is not done, and INVALID_ARGUMENT for jobs that the stage does not have.
+  /// of the folder; CANCELLED. In a worker also UNAVAILABLE if an earlier stage is not
+  /// done yet, and INVALID_ARGUMENT for jobs that the stage does not have.
   absl::Status Make(const BuildJobList& jobs);
 
   /// The same for a stage over ranges. `make` writes the artifact of a range to the first

@@ -39,7 +39,7 @@ std::optional<ArtifactFooter> ReadFooter(const std::string& path) {
 }
 
 absl::Status Damaged(const std::string& path) {
-  return DataLoss(
+  return Unavailable(
       path,
       ": an artifact of the build is missing, short or damaged; the same command makes it "
       "again");
@@ -76,8 +76,10 @@ absl::Status WorkFolder::Lock() {
         path_, ": the work folder holds other files: give an empty one, or one that is not there");
   }
   HMANN_ASSIGN_OR_RETURN(lock_, FileDescriptor::Open(path, O_RDWR | O_CREAT, 0666));
-  if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) != 0)
-    return FailedPrecondition(path_, ": another build is at work in this folder");
+  if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return ErrnoError(errno, "lock", path);
+    return Unavailable(path_, ": another build is at work in this folder: try again later");
+  }
   return absl::OkStatus();
 }
 
@@ -140,7 +142,11 @@ void WorkFolder::CheckArtifacts() {
       }
     }
     if (whole) continue;
-    // A temporary name is no damage: a process ended while writing.
+    // A temporary name is no damage: a process writes it, or ended while writing.
+    if (IsTemporaryName(name)) {
+      RemoveIfDead(entry.path().string());
+      continue;
+    }
     if (name.ends_with(kSuffix)) damaged_.emplace_back(absl::StripSuffix(name, kSuffix));
     fs::remove(entry.path(), error);
   }

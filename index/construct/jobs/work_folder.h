@@ -22,7 +22,7 @@ class WorkFolder : public Artifacts {
   /// Creates the folder, or continues in it. `identity`: a flat JSON object of everything
   /// that the contents depend on. Files that an earlier process left are read whole and
   /// checked. Errors: FAILED_PRECONDITION for a folder of something else (the difference
-  /// is named), of another version, in use, or with other files; those of creating it.
+  /// is named), of another version or with other files; UNAVAILABLE for one in use.
   static absl::StatusOr<std::unique_ptr<WorkFolder>> Open(const std::string& path,
                                                           const std::string& identity);
   /// Opens the folder of a build that another process may be running. Errors: as Open's.

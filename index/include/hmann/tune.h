@@ -30,6 +30,12 @@ struct TuneOptions {
   std::string queries;
   /// Ground truth of `queries`; empty: computed (MakeLearningSet).
   std::string groundtruth;
+  /// The index is one of this many shards, over which rows are spread at random. Recalls
+  /// are then those of the merged answers of all, k of each. `groundtruth` is of all
+  /// shards and tells which neighbors of this one count. Without it they count by the
+  /// chance that they do (RecallOfMerged). That is less than the recall of other queries,
+  /// because neighbors that count are easier to find.
+  std::uint32_t of_shards = 1;
   std::vector<std::uint32_t> k = {10};
   /// Settings compete for each recall target. Latency targets are answered from those
   /// results; the table answers other targets, too. If only latencies are given, the

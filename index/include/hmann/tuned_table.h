@@ -33,9 +33,10 @@ std::string TierWithoutPath(const std::string& tier);
 struct TunedEntry {
   TunedEntryKey placement;
   std::uint32_t k = 0;
-  std::uint64_t queries = 0;  ///< number of learning queries
-  std::string origin;         ///< where the queries came from
-  std::string cpu, simd;      ///< the machine that the times were measured on
+  std::uint32_t of_shards = 1;  ///< recalls are those of this many shards merged
+  std::uint64_t queries = 0;    ///< number of learning queries
+  std::string origin;           ///< where the queries came from
+  std::string cpu, simd;        ///< the machine that the times were measured on
   /// The number of queries that a thread should keep in flight, and its gain: queries per
   /// second relative to one query at a time. 0: not measured.
   std::uint32_t in_flight = 0;
