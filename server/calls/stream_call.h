@@ -69,7 +69,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   void Refused() { unread_.Refused(Peer()); }
   /// The client has gone, or the server wants the end. Requires mutex().
   bool is_ending() const { return cancelled_ || !end_.ok(); }
-  /// Replies that the client has not taken. Requires mutex().
+  /// Replies that wait for the client. Requires mutex().
   std::size_t waiting_replies() const { return replies_.size(); }
   std::mutex& mutex() { return mutex_; }
   grpc::CallbackServerContext& context() { return context_; }

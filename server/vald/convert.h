@@ -18,8 +18,8 @@
 namespace hmann::server {
 
 /// What an id stands for. A decimal number below 2^63 is that number. Any other id is a
-/// string label, which collections may have. Errors: INVALID_ARGUMENT for an empty id; NOT_FOUND
-/// for one that no vector of this index can have.
+/// string label, which collections may have. Errors: INVALID_ARGUMENT for an empty id;
+/// NOT_FOUND for one that no vector of this index can have.
 absl::StatusOr<VectorLabel> LabelOf(const std::string& id, const Snapshot& index);
 
 /// What a request changes of the answer to a search.

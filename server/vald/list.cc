@@ -18,7 +18,7 @@ namespace hmann::server {
 namespace {
 
 /// Calls at once, each of which has a thread that waits for its client, and messages that
-/// the client has not taken: guesses.
+/// wait for the client: guesses.
 constexpr int kMostLists = 4;
 constexpr std::size_t kMostAhead = 16;
 
@@ -88,8 +88,8 @@ class ListCall : public StreamCall {
     return index_.ForClients(status);
   }
 
-  /// Waits while the client has not taken the vectors before. ReplyWatch cancels a client
-  /// that takes none.
+  /// Waits until the client has read most of the vectors before. ReplyWatch cancels a
+  /// client that reads none.
   absl::Status SendOne(std::uint64_t label, const std::byte* row) {
     if (!index_.generation().current())
       return absl::AbortedError("the index was replaced while its vectors were listed");
