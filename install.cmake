@@ -78,7 +78,7 @@ if(TARGET hmann)
   install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hmann RENAME changelog COMPONENT program)
   install(DIRECTORY client/python/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hmann/client/python COMPONENT program)
   install(DIRECTORY doc DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hmann COMPONENT program FILES_MATCHING PATTERN "*.md")
-  install(FILES ${CMAKE_SOURCE_DIR}/server/alerts.yml DESTINATION ${CMAKE_INSTALL_DATADIR}/hmann COMPONENT program)
+  install(FILES ${CMAKE_SOURCE_DIR}/server/alerts.yml ${CMAKE_SOURCE_DIR}/tools/build_shards.sbatch DESTINATION ${CMAKE_INSTALL_DATADIR}/hmann COMPONENT program)
   install(FILES ${CMAKE_SOURCE_DIR}/proto/hmann/v1/search.proto ${CMAKE_SOURCE_DIR}/proto/hmann/v1/admin.proto
     DESTINATION ${CMAKE_INSTALL_DATADIR}/hmann/proto/hmann/v1 COMPONENT library)
   install(CODE "

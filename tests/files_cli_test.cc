@@ -1,7 +1,9 @@
 // What the program does with names of files: pipes, devices and links to write to, and
 // names that are not UTF-8.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -210,6 +212,42 @@ TEST(OddNames, BuildWithinMemoryWithWorkersAndResumed) {
     EXPECT_EQ(ran.exit_code, 0) << command[0] << ran.err;
     EXPECT_TRUE(json::accept(ran.out)) << command[0] << ran.out;
   }
+}
+
+TEST(ExitCode, TellsASchedulerWhatAnotherTryMayHeal) {
+  const TestFolder folder("exit_code");
+  const std::string work = folder / "work";
+  const std::vector<std::string> build = {
+      "build",  "--base", kBase, "--out",       folder / "a.hmann", "--build-memory",
+      "160MiB", "--work", work,  "--keep-work", "--no-calibrate"};
+  ASSERT_EQ(Hmann(build).exit_code, 0);
+  const auto job = [&](const std::string& stage) {
+    return Hmann({"build-job", "--work", work, "--stage", stage, "--jobs", "0"});
+  };
+  EXPECT_EQ(job("l0-none").exit_code, 1);
+  for (const fs::directory_entry& entry : fs::directory_iterator(work)) {
+    if (entry.path().filename().string().find("l0-") != std::string::npos) fs::remove(entry.path());
+  }
+  const Outcome early = job("l0-near");
+  EXPECT_EQ(early.exit_code, 75) << early.err;
+  EXPECT_THAT(early.err, HasSubstr("before l0-near comes "));
+  const int lock = ::open((work + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  const Outcome busy = Hmann(build);
+  EXPECT_EQ(busy.exit_code, 75);
+  EXPECT_THAT(busy.err, HasSubstr("another build is at work in this folder: try again later"));
+  ::close(lock);
+  EXPECT_EQ(Hmann(build).exit_code, 0);
+}
+
+TEST(Split, NumbersOfShardsThatCannotBeAreRefused) {
+  const TestFolder folder("split");
+  const auto split = [&](const char* shards) {
+    return Hmann({"data", "split", SmallIndex(), "--shards", shards, "--out", folder / "shards"});
+  };
+  for (const char* wrong : {"0", "257", "-1", "x"}) EXPECT_EQ(split(wrong).exit_code, 2) << wrong;
+  IsRefused(split("2"), {"an index found, vectors expected"});
+  EXPECT_THAT(folder.Files(), IsEmpty());
 }
 
 }  // namespace

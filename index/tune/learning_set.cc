@@ -123,17 +123,19 @@ absl::Status WeighByShare(const LearningOptions& options, const GroundTruth& of_
                            options.of_shards, " shards, of which one has about 1 / ",
                            options.of_shards, "; found ", share, " here");
   }
+  std::vector<std::uint32_t> drawn, chosen;
+  for (std::uint32_t i = 0; i < of_all.n; ++i) {
+    drawn.insert(drawn.end(),
+                 until[i + 1] * of_all.n / until.back() - until[i] * of_all.n / until.back(), i);
+  }
   LearningSet weighed = set;
   weighed.rows.clear();
-  std::vector<std::uint32_t> chosen;
-  for (std::uint32_t i = 0; i < of_all.n; ++i) {
-    std::uint64_t times =
-        until[i + 1] * of_all.n / until.back() - until[i] * of_all.n / until.back();
-    for (; times > 0; --times) {
-      chosen.push_back(i);
-      weighed.in_shard.push_back(static_cast<std::uint32_t>(until[i + 1] - until[i]));
-      weighed.rows.insert(weighed.rows.end(), set.Row(i), set.Row(i) + set.vector_bytes);
-    }
+  // Apart from its copies, so that it finds no warm cache.
+  for (const std::uint32_t place : RandomPermutation(of_all.n, options.seed)) {
+    const std::uint32_t i = drawn[place];
+    chosen.push_back(i);
+    weighed.in_shard.push_back(static_cast<std::uint32_t>(until[i + 1] - until[i]));
+    weighed.rows.insert(weighed.rows.end(), set.Row(i), set.Row(i) + set.vector_bytes);
   }
   weighed.truth = Chosen(set.truth, chosen);
   set = std::move(weighed);
