@@ -181,8 +181,9 @@ Json QuietOf(const std::vector<Json>& lines) {
   int runs = 0, noisy = 0;
   std::vector<double> busy, steal;
   for (const Json& line : lines) {
-    runs += line["kind"] == "run" ? 1 : 0;
-    noisy += line["kind"] == "run" && line.value("noisy", false) ? 1 : 0;
+    const bool is_run = line["kind"] == "run" || line["kind"] == "step";
+    runs += is_run ? 1 : 0;
+    noisy += is_run && line.value("noisy", false) ? 1 : 0;
     if (line["kind"] != "round") continue;
     busy.push_back(line.value("others_busy", 0.0));
     steal.push_back(line.value("others_steal", 0.0));

@@ -400,6 +400,19 @@ test("load: latency over the rate, and what failed", async () => {
   await show(address);
 });
 
+test("runbooks: time per query over the steps, and recall of each", async () => {
+  const steps = ["delete", "window"].flatMap((system) => [9, 18].map((step) => ({ system, step, vectors: 1000 * step, target: 0.95, recall: 0.99 - step / 1000, qps: 20000 - 100 * step, others_busy: 0, others_steal: 0 })));
+  const runbooks = ["delete", "window"].map((system) => ({ system, target: 0.95, recall: 0.9765, least_recall: 0.972, update_seconds: 3, search_seconds: 1.5, merges: 2, peak_anonymous_bytes: 2 ** 28 }));
+  await page.goto(web.fill("report.html", { ...results, title: "Vectors that come and go", systems: [], targets: [], reference: null, noise: [], steps, runbooks }, join(folder, "runbook.html")));
+  await page.waitForSelector("#steps canvas");
+  assert.equal(await page.isVisible("#curves-section"), false);
+  for (const name of ["--c-hmann", "--c-hnswlib"]) assert.ok(await pixelsOf("#steps", await colorOf(name)) > 60, name);
+  assert.match((await page.locator("#runbooks-table tbody tr").nth(0).allTextContents())[0], /delete0\.950\.97650\.97203 s1\.5 s2256/);
+  assert.match((await page.locator("#steps-table tbody tr").nth(3).allTextContents())[0], /window1818,0000\.9720/);
+  assert.deepEqual(problems, []);
+  await show(address);
+});
+
 test("a narrow window scrolls tables, not the page", async () => {
   await page.setViewportSize({ width: 400, height: 800 });
   await page.waitForTimeout(200);
