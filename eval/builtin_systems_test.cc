@@ -171,7 +171,7 @@ void ExpectNearestMatches(const std::vector<std::uint64_t>& ids, const GroundTru
   for (std::uint64_t q = 0; q < 50; ++q) {
     SCOPED_TRACE(absl::StrCat("query ", q));
     std::vector<std::uint64_t> found(ids.begin() + q * 10, ids.begin() + (q + 1) * 10);
-    std::erase(found, 0xffffffffu);
+    std::erase(found, kNoNeighbor);
     const std::set<std::uint64_t> once(found.begin(), found.end());
     EXPECT_EQ(once.size(), std::min<std::size_t>(10, matches.size()));
     EXPECT_EQ(once.size(), found.size());

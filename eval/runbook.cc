@@ -233,7 +233,7 @@ class Run {
   }
 
   /// The distances of the kth neighbors, by exact searches of several threads.
-  absl::StatusOr<std::vector<float>> Truth(std::shared_ptr<const Moment> now) const {
+  absl::StatusOr<std::vector<float>> Truth(const std::shared_ptr<const Moment>& now) const {
     HMANN_ASSIGN_OR_RETURN(const auto exact,
                            Prepare(now, {.k = benchmark_.job.k, .mode = SearchMode::kScan}));
     std::vector<float> farthest(queries_.n(), std::numeric_limits<float>::infinity());
@@ -241,6 +241,7 @@ class Run {
     std::vector<absl::Status> ends(static_cast<std::size_t>(UsableCores()));
     {
       std::vector<std::jthread> threads;
+      threads.reserve(ends.size());
       for (absl::Status& end : ends) {
         threads.emplace_back([&] {
           CollectionSearcher searcher;
@@ -385,8 +386,8 @@ absl::StatusOr<Runbook> MakeRunbook(const std::string& name, const VectorFile& b
   return book;
 }
 
-absl::StatusOr<std::vector<Json>> RunRunbooks(const RunbookOptions& options, Benchmark benchmark,
-                                              const Say& say) {
+absl::StatusOr<std::vector<Json>> RunRunbooks(const RunbookOptions& options,
+                                              const Benchmark& benchmark, const Say& say) {
   const BenchmarkData& job = benchmark.job;
   HMANN_ASSIGN_OR_RETURN(const VectorFile base, VectorFile::Open(job.base, job.rows));
   HMANN_ASSIGN_OR_RETURN(VectorFile queries, VectorFile::Open(job.queries, job.query_rows));

@@ -50,7 +50,7 @@ struct RunbookOptions {
 /// (results.h) for each search at each of the benchmark's targets, and one for each
 /// runbook. Recall is that of exact searches at the same moment. Errors: of files; those
 /// of Collection; CANCELLED.
-absl::StatusOr<std::vector<Json>> RunRunbooks(const RunbookOptions& options, Benchmark benchmark,
-                                              const Say& say);
+absl::StatusOr<std::vector<Json>> RunRunbooks(const RunbookOptions& options,
+                                              const Benchmark& benchmark, const Say& say);
 
 }  // namespace hmann::eval

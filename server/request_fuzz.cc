@@ -92,7 +92,7 @@ void Get(v1::GetRequest& request, bool named) {
   if (!index.ok()) return;
   const std::span<const std::uint64_t> labels(request.labels().data(),
                                               static_cast<std::size_t>(request.labels_size()));
-  const auto bytes = CheckGet(labels.size(), (*index)->info(), kLimits);
+  const auto bytes = CheckGet(labels.size(), index->info(), kLimits);
   if (!bytes.ok()) return;
   HMANN_CHECK(*bytes == kDim && labels.size() <= kLimits.max_batch);
   std::array<std::byte, std::size_t{4} * kDim> vectors;

@@ -201,7 +201,8 @@ grpc::ServerUnaryReactor* SearchService::SearchExactly(grpc::CallbackServerConte
   return Small<ExactSearch>(context, *request, reply);
 }
 
-grpc::ServerGenericBidiReactor* SearchService::SearchStream(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* SearchService::StreamSearches(
+    grpc::CallbackServerContext* context) {
   return Stream(context, Method::kSearchStream, [&](Access access) {
     return std::make_shared<SearchStreamCall>(serving_, &replies_, &unread_, context,
                                               CallerOf(*context, Method::kSearchStream),
@@ -214,7 +215,7 @@ grpc::ServerGenericBidiReactor* SearchService::CreateReactor(
   absl::string_view method = context->method();
   if (absl::ConsumePrefix(&method, "/hmann.v1.Search/")) {
     if (method == "SearchBatch") return Unary<BatchSearch>(context);
-    if (method == "SearchStream") return SearchStream(context);
+    if (method == "SearchStream") return StreamSearches(context);
     if (method == "Get") return Unary<GetWork>(context);
   }
   if (absl::ConsumePrefix(&method, "/hmann.v1.Write/")) {

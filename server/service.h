@@ -56,7 +56,7 @@ class SearchService
                                           const grpc::ByteBuffer* request, grpc::ByteBuffer* reply);
 
  private:
-  grpc::ServerGenericBidiReactor* SearchStream(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* StreamSearches(grpc::CallbackServerContext* context);
 
   const std::uint64_t max_request_bytes_;
   WriteService* writes_ = nullptr;

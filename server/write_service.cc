@@ -221,7 +221,7 @@ class WriteService::StreamOfWrites : public StreamCall {
       waits = !is_ending();
     }
     if (!waits) return End(status);
-    // An alarm keeps what its function owns, also after it has rung, and this owns the alarm.
+    // An alarm keeps what its function owns, also after it has rung, and this owns it.
     until_it_rings_ = shared_from_this();
     alarm_ = std::make_unique<grpc::Alarm>();  // one that rings may set another
     alarm_->Set(std::chrono::system_clock::now() + kComeAgain, [this](bool) {

@@ -289,7 +289,8 @@ TEST_F(ConfigTest, StorageThatHangsHoldsUpNothingElse) {
   EXPECT_EQ(server.program().Wait().exit_code, 0);
 }
 
-/// Pairs of equal vectors are written together. Whoever sees one of a pair sees both.
+/// Pairs of equal vectors are written together. A search that finds one of a pair finds
+/// both.
 TEST_F(ConfigTest, AFollowerAnswersOfOneMomentAfterItsWriterWasKilled) {
   constexpr std::uint64_t kPairs = 200, kKill = 120, kOther = 1000;
   const std::string live = *folder_ / "f.live";

@@ -66,12 +66,15 @@ Request RequestFor(const std::string& index, const SearchParams& options, const 
 
 /// Creates a request for a write.
 template <typename Request>
-Request WriteFor(const std::string& index, const Rows& rows, const CallOptions& call) {
+Request WriteFor(const std::string& index, const Rows& rows, const CallOptions& call,
+                 std::span<const std::string> attributes = {}) {
   Request request;
   request.set_index(Utf8(index));
   request.mutable_labels()->Assign(rows.labels.begin(), rows.labels.end());
   request.mutable_names()->Assign(rows.names.begin(), rows.names.end());
   request.set_operation(call.operation.empty() ? DrawOperation() : call.operation);
+  if constexpr (requires { request.attributes(); })
+    request.mutable_attributes()->Assign(attributes.begin(), attributes.end());
   return request;
 }
 
@@ -382,9 +385,8 @@ absl::Status WriteStream::Put(std::uint64_t id, const Rows& rows, const Vectors&
   v1::WriteStreamRequest request;
   request.set_id(id);
   v1::PutRequest& put = *request.mutable_put();
-  put = WriteFor<v1::PutRequest>(impl_->index, rows, {.operation = operation});
+  put = WriteFor<v1::PutRequest>(impl_->index, rows, {.operation = operation}, attributes);
   ToWire(vectors, put.mutable_vectors());
-  put.mutable_attributes()->Assign(attributes.begin(), attributes.end());
   return impl_->stream.Write(request);
 }
 
@@ -401,9 +403,8 @@ absl::Status WriteStream::Update(std::uint64_t id, const Rows& rows,
                                  const std::string& operation) {
   v1::WriteStreamRequest request;
   request.set_id(id);
-  v1::UpdateRequest& update = *request.mutable_update();
-  update = WriteFor<v1::UpdateRequest>(impl_->index, rows, {.operation = operation});
-  update.mutable_attributes()->Assign(attributes.begin(), attributes.end());
+  *request.mutable_update() =
+      WriteFor<v1::UpdateRequest>(impl_->index, rows, {.operation = operation}, attributes);
   return impl_->stream.Write(request);
 }
 
@@ -491,9 +492,8 @@ absl::Status Client::Unload(const std::string& index, const CallOptions& call) {
 absl::StatusOr<Written> Client::Put(const std::string& index, const Rows& rows,
                                     const Vectors& vectors, std::span<const std::string> attributes,
                                     const CallOptions& call) {
-  auto request = WriteFor<v1::PutRequest>(index, rows, call);
+  auto request = WriteFor<v1::PutRequest>(index, rows, call, attributes);
   ToWire(vectors, request.mutable_vectors());
-  request.mutable_attributes()->Assign(attributes.begin(), attributes.end());
   return impl_->Write(&v1::Write::Stub::Put, request, call);
 }
 
@@ -515,9 +515,8 @@ absl::StatusOr<Written> Client::DeleteMatching(const std::string& index, bool al
 absl::StatusOr<Written> Client::Update(const std::string& index, const Rows& rows,
                                        std::span<const std::string> attributes,
                                        const CallOptions& call) {
-  auto request = WriteFor<v1::UpdateRequest>(index, rows, call);
-  request.mutable_attributes()->Assign(attributes.begin(), attributes.end());
-  return impl_->Write(&v1::Write::Stub::Update, request, call);
+  return impl_->Write(&v1::Write::Stub::Update,
+                      WriteFor<v1::UpdateRequest>(index, rows, call, attributes), call);
 }
 
 absl::StatusOr<Written> Client::Compact(const std::string& index, const CallOptions& call) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
 #include "eval/builtin_systems.h"
+#include "eval/program/finished_flags.h"
 #include "eval/program/flags.h"
 #include "eval/results.h"
 #include "eval/runbook.h"

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/ground_truth.h"
+#include "hmann/answer.h"
 #include "hmann/progress.h"
 #include "index/format/reader.h"
 

@@ -285,10 +285,10 @@ class SearchStream {
   std::unique_ptr<Impl> impl_;
 };
 
-/// One call that carries writes of a collection, which happen in their order; what each
-/// did, or its error, arrives in that order, too. Where a call would be COLLECTION_FULL, a
-/// stream waits until merges have made room. Client::OpenWrites creates it. A caller that
-/// sends without ever receiving is eventually blocked, as with SearchStream.
+/// One call that carries writes of a collection; Client::OpenWrites creates it. They
+/// happen in their order; what each did, or its error, arrives in that order, too. Where
+/// a call would be COLLECTION_FULL, a stream waits until merges have made room. A caller
+/// that sends without ever receiving is eventually blocked, as with SearchStream.
 ///
 /// `operation`: as in CallOptions; with one, a write whose answer was lost with the
 /// stream can be sent again on another.
