@@ -471,7 +471,7 @@ TEST_F(ServeTest, AServerThatCannotServeSaysWhy) {
     EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
     EXPECT_THAT(ran.err, HasSubstr(words));
   };
-  fails(Hmann({"serve", "--index", named, "--listen", server.address()}), 1, "in use");
+  fails(Hmann({"serve", "--index", named, "--listen", server.address()}), 75, "in use");
   fails(
       Hmann({"serve", "--index", absl::StrCat("a=", *folder_ / "none"), "--listen", "127.0.0.1:0"}),
       1, "no index could be loaded");

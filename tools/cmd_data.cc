@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "datasets/ground_truth.h"
 #include "datasets/hdf5_file.h"
 #include "datasets/labels.h"
