@@ -162,7 +162,7 @@ for (const dtype of ["u8", "f32"]) {
   });
 }
 
-test("two shards behind a gateway, with 64-bit labels", async () => {
+test("two shards behind a gateway, with 64-bit labels", async (t) => {
   const agents = [];
   for (const [s, rows] of [base.slice(0, 5000), base.slice(5000)].entries()) {
     const labels = path.join(folder, `labels${s}`);
@@ -171,6 +171,7 @@ test("two shards behind a gateway, with 64-bit labels", async () => {
     agents.push(await started(path.join(folder, `shard${s}.hmann`)));
   }
   const gateway = new Gateway(agents.map((one) => one.agent)), caller = await gateway.start();
+  t.after(() => { gateway.stop(); caller.close(); });
   let right = 0;
   for (const query of queries) {
     const found = results(await caller.call("Search", "search", searching(query, { num: 10 })));
@@ -199,22 +200,21 @@ test("two shards behind a gateway, with 64-bit labels", async () => {
   agents[1].kill("SIGKILL");
   await agents[1].ended;
   assert.equal(results(await caller.call("Search", "search", searching(queries[0], { num: 10 }))).length, 10, "half of the truth, and no error");
-  assert.equal(probe(addresses.join(","), "--expect", "10000").status, 1);
+  assert.equal(probe(addresses.join(","), "--expect", "10000").status, 75, "it may be back later");
   const other = await started(path.join(folder, "f32.hmann"));
   const unlike = probe(`${addresses[0]},${other.address}`, "--expect", "8000");
   assert.equal(unlike.status, 1);
   assert.match(unlike.stderr, /128 x Float, L2.*128 x Uint8, L2|128 x Uint8, L2.*128 x Float, L2/);
-  gateway.stop();
-  caller.close();
 });
 
-test("what is written to two collections behind a gateway outlives a kill", async () => {
+test("what is written to two collections behind a gateway outlives a kill", async (t) => {
   const agents = [];
   for (const s of [0, 1]) {
     run("create", path.join(folder, `live${s}`), "--dim", String(dim), "--dtype", "u8");
     agents.push(await started(path.join(folder, `live${s}`)));
   }
   const gateway = new Gateway(agents.map((one) => one.agent)), caller = await gateway.start();
+  t.after(() => { gateway.stop(); caller.close(); });
   const kinds = { insert: [payload.Insert.Request, "Insert"], update: [payload.Update.Request, "Update"], upsert: [payload.Upsert.Request, "Upsert"] };
   const write = (method, id, row) => caller.code(kinds[method][1], method, made(kinds[method][0], { vector: vectorOf(id, [...row]) }));
   const remove = (id) => caller.code("Remove", "remove", made(payload.Remove.Request, { id: idOf(id) }));
@@ -262,6 +262,4 @@ test("what is written to two collections behind a gateway outlives a kill", asyn
   for (const [id, row] of acknowledged)
     assert.deepEqual((await caller.call("Object", "getObject", made(payload.Object.VectorRequest, { id: idOf(id) }))).getVectorList(), [...row], id);
   for (const id of names) if (id !== names[5]) assert.equal(await caller.code("Object", "exists", idOf(id)), 0, id);
-  gateway.stop();
-  caller.close();
 });
