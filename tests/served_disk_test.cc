@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -94,18 +95,25 @@ class FrozenDisk {
   FrozenDisk(const FrozenDisk&) = delete;
   FrozenDisk& operator=(const FrozenDisk&) = delete;
 
-  bool Freeze() const { return ioctl(folder_, FIFREEZE, 0) == 0; }
+  /// For half a minute at most, also if this process is killed: what writes there cannot
+  /// be ended meanwhile.
+  bool Freeze() {
+    thaws_ = std::make_unique<Program>(std::vector<std::string>{
+        "/bin/sh", "-c", absl::StrCat("sleep 30; exec /sbin/fsfreeze -u ", path_)});
+    return ioctl(folder_, FIFREEZE, 0) == 0;
+  }
   bool Thaw() const { return ioctl(folder_, FITHAW, 0) == 0; }
   bool mounted = false;
 
  private:
   const std::string path_;
   int folder_ = -1;
+  std::unique_ptr<Program> thaws_;
 };
 
 TEST(ServedDisk, OneThatHangsHoldsUpItsOwnCollection) {
   const TestFolder folder("hung_collection");
-  const FrozenDisk disk(folder / "image", folder / "disk");
+  FrozenDisk disk(folder / "image", folder / "disk");
   if (!disk.mounted) GTEST_SKIP() << "no loop device here, or no right to mount one";
   CreateEmpty(folder / "disk/c.live");
   CreateEmpty(folder / "other.live");
