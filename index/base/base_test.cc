@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "hmann/machine_load.h"
@@ -245,6 +246,26 @@ TEST(File, WhatHasNoNameIsRefused) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << refused.status();
   EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("has no name"));
   ::close(fd);
+}
+
+TEST(File, IsWrittenWhileOthersReplaceIt) {
+  const std::string path = TestPath("replaced"), link = path + ".link";
+  ASSERT_TRUE(WriteTextFile(path, "first").ok());
+  ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
+  std::atomic<bool> ended = false;
+  std::thread other([&] {
+    while (!ended)
+      if (::close(::open((path + ".new").c_str(), O_WRONLY | O_CREAT, 0600)) == 0)
+        ::rename((path + ".new").c_str(), path.c_str());
+  });
+  absl::Status first;
+  for (int i = 0; i < 20'000 && first.ok(); ++i)
+    first = FileToWrite(i % 8 == 0 ? link : path).status();
+  ended = true;
+  other.join();
+  EXPECT_EQ(first, absl::OkStatus());
+  ::unlink(path.c_str());
+  ::unlink(link.c_str());
 }
 
 TEST(FirstError, IsThatOfTheSmallestItem) {

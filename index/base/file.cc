@@ -160,8 +160,11 @@ absl::StatusOr<std::string> FileToWrite(const std::string& path) {
     if (error) return ErrnoError(error.value(), "readlink", to.string());
     to = to.parent_path() / target;
   }
-  // Links in /proc lead to files that may have no name.
-  if (type == fs::file_type::regular && !fs::equivalent(path, to, error)) found = "has no name";
+  // Links in /proc lead to files that may have no name. Compared again, because another
+  // process may have replaced the file between the two looks.
+  const auto same = [&] { return fs::equivalent(path, to, error); };
+  if (to != path && type == fs::file_type::regular && !same() && !same() && !same())
+    found = "has no name";
   if (found == nullptr) return to.string();
   return InvalidArgument(path, " ", found, ": expected the name of a file");
 }
