@@ -80,6 +80,23 @@ Json HeadLine(const Benchmark& benchmark, const Json& data) {
       {"shapes", shapes}};
 }
 
+absl::StatusOr<std::vector<Json>> DoneBefore(const Benchmark& benchmark) {
+  const std::string path = benchmark.job.folder + "/results.jsonl";
+  absl::StatusOr<std::vector<Json>> lines = ReadResults(path);
+  if (!lines.ok()) return std::vector<Json>();
+  const Json& old = lines->front();
+  Json same = HeadLine(benchmark, old["data"]);
+  for (const char* of : {"cpu", "cores", "memory_bytes"}) {
+    const Json &here = same["environment"][of], there = old["environment"].value(of, Json());
+    if (here != there)
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": results of another machine (", of, " ", JsonText(there), ", here ",
+                       JsonText(here), "): choose another --out, or remove them"));
+  }
+  same["environment"] = old["environment"];
+  return same == old ? *std::move(lines) : std::vector<Json>();
+}
+
 absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& progress,
                                                const Say& say) {
   HMANN_RETURN_IF_ERROR(benchmark.Validate());

@@ -80,6 +80,12 @@ std::vector<RunShape> AllShapes(const std::vector<int>& threads, const std::vect
 absl::StatusOr<std::vector<Json>> RunBenchmark(Benchmark benchmark, Progress& progress,
                                                const Say& say);
 
+/// The lines of an earlier run of this benchmark in its folder; {}: there is none, or it
+/// was another benchmark, by its first line without `data`. So what systems and data
+/// depend on belongs into `options`. Errors: FAILED_PRECONDITION if another machine made
+/// them.
+absl::StatusOr<std::vector<Json>> DoneBefore(const Benchmark& benchmark);
+
 /// The first line of results.jsonl. Other code reads `query_count` and `k` of `data`.
 Json HeadLine(const Benchmark& benchmark, const Json& data);
 

@@ -35,6 +35,8 @@ const std::vector<Own>& AllOwn() {
                            {"faiss-sq8", "faiss_adapter", {{"index", "hnsw-sq8"}}},
                            {"faiss-ivf", "faiss_adapter", {{"index", "ivf"}}},
                            {"faiss-ivfpq", "faiss_adapter", {{"index", "ivfpq"}}},
+                           {"faiss-nsg", "faiss_adapter", {{"index", "nsg"}}},
+                           {"faiss-imi", "faiss_adapter", {{"index", "imi"}}},
                            {"hnsw-tiers", "tiers_adapter", Json::object()}};
   return *all;
 }

@@ -19,6 +19,8 @@ namespace hmann::eval {
 /// - "faiss-sq8": HNSW over 8 bits a dimension, the best reranked;
 /// - "faiss-ivf": inverted lists of vectors, of bytes if they are u8;
 /// - "faiss-ivfpq": inverted lists of product codes in fast-scan order, reranked;
+/// - "faiss-nsg": NSG over floats;
+/// - "faiss-imi": a multi-index over product codes of rotated vectors;
 /// - "hnsw-tiers", for `hmann eval tiers`: HNSW over two memories, in hnswlib's order.
 ///
 /// Their programs are searched for in $HMANN_ADAPTER_DIR, then next to this program (as

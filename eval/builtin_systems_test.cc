@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/recall.h"
@@ -164,6 +165,42 @@ TEST_F(BuiltinSystems, FaissMeasuresTheBestOfItsCodesAgain) {
   }
 }
 
+TEST_F(BuiltinSystems, FaissOfThePaperFindsCountsAndCannotFilter) {
+  job_.rows = 1500;
+  const absl::StatusOr<VectorFile> base = VectorFile::Open(job_.base, job_.rows),
+                                   queries = VectorFile::Open(job_.queries, 50);
+  ASSERT_TRUE(base.ok() && queries.ok()) << base.status() << queries.status();
+  for (const auto& [name, few, many, counter] :
+       {std::tuple("faiss-nsg", Json{{"ef", 10}}, Json{{"ef", 300}}, "distances"),
+        {"faiss-imi", Json{{"nprobe", 16}}, Json{{"nprobe", 8192}}, "estimates"}}) {
+    SCOPED_TRACE(name);
+    double before = 0;
+    for (const bool kept : {false, true}) {
+      absl::StatusOr<System> system = System::Start(*BuiltinSystem(name, {}), job_);
+      ASSERT_TRUE(system.ok()) << system.status();
+      EXPECT_EQ(system->ready()["cached"], kept);
+      EXPECT_GE(system->ready()["settings"].size(), 8u) << "a ladder";
+      const double less = system->Run(few, true)->counters[counter];
+      const absl::StatusOr<RunAnswer> answer = system->Run(many, true);
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      const double more = answer->counters[counter];
+      EXPECT_LT(less, more);
+      EXPECT_LT(more, 1510) << "each row once";
+      int right = 0;
+      for (std::size_t q = 0; q < 50; ++q) {
+        const int worst = SquaredDistances(*base, *queries, q, {})[9];
+        const auto begin = answer->ids.begin() + static_cast<std::ptrdiff_t>(q * 10);
+        for (const int distance : SquaredDistances(*base, *queries, q, {begin, begin + 10}))
+          right += distance <= worst ? 1 : 0;
+      }
+      EXPECT_GT(right, 400) << "of 500";
+      EXPECT_EQ(kept ? before : more, more);
+      before = more;
+      EXPECT_EQ(system->Run(many, false)->ids, answer->ids);
+    }
+  }
+}
+
 /// Answers hold rows that match, each once, and all of them if they are fewer than k.
 void ExpectNearestMatches(const std::vector<std::uint64_t>& ids, const GroundTruth& truth,
                           const std::set<std::uint64_t>& matches) {
@@ -193,7 +230,8 @@ TEST_F(BuiltinSystems, WithAFilterFindTheNearestMatches) {
                                            {"hnswlib-u8", {{"ef", 1000}}},
                                            {"faiss", {{"ef", 2000}}},
                                            {"faiss-ivf", {{"nprobe", 25}}},
-                                           {"faiss-ivfpq", nullptr}};
+                                           {"faiss-ivfpq", nullptr},
+                                           {"faiss-nsg", nullptr}};
   for (const std::size_t count : {300, 7}) {
     Benchmark benchmark;
     benchmark.job = job_;
@@ -239,7 +277,7 @@ TEST_F(BuiltinSystems, FaissRefusesAnIndexThatItDoesNotHave) {
               HasSubstr("expected with ivf and ivfpq only"));
   spec.build = {{"index", "flat"}};
   EXPECT_THAT(std::string(System::Start(spec, job_).status().message()),
-              HasSubstr("expected hnsw, hnsw-sq8, ivf or ivfpq, found \"flat\""));
+              HasSubstr("expected hnsw, hnsw-sq8, ivf, ivfpq, nsg or imi, found \"flat\""));
 }
 
 TEST_F(BuiltinSystems, ManyThreadsAndWarmUpChangeNoAnswer) {

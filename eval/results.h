@@ -17,6 +17,7 @@
 /// - "runbook": a runbook of changes and searches at one target: mean `recall`,
 ///   `least_recall`, seconds of both, `merges`; before it, its "step" lines, one for each
 ///   search: `step` `vectors` `target` `recall` `qps`;
+/// - "claim": one of the paper's (JudgeClaims, paper.h);
 /// - "data": with several sizes, one of them, followed by all its lines.
 #pragma once
 
@@ -85,7 +86,7 @@ std::vector<Curve> CurvesOf(const std::vector<Json>& lines);
 /// - `noise` of systems that ran twice: `system` `recall` `ratio` `ratio_mad`;
 /// - `quiet`: `runs` `noisy` `busy` `steal` (medians over rounds);
 /// - `memory` (of DRAM: `loads` `ns_a_line`), `disk` (`measured` `most_iops`, `memory`),
-///   `sizes`, `load`, `runbooks` and their `steps`, if there are such lines.
+///   `sizes`, `load`, `runbooks` and their `steps`, `claims`, if there are such lines.
 ///
 /// null: the curve does not reach the target, or nothing was requested, counted or
 /// measured.

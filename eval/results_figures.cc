@@ -226,6 +226,7 @@ Json FiguresOf(const std::vector<Json>& lines) {
     if (run->contains("offered")) figures["load"].push_back(WithoutKind(*run));
   for (const Json* step : Of(lines, "step")) figures["steps"].push_back(WithoutKind(*step));
   for (const Json* book : Of(lines, "runbook")) figures["runbooks"].push_back(WithoutKind(*book));
+  for (const Json* claim : Of(lines, "claim")) figures["claims"].push_back(WithoutKind(*claim));
   return figures;
 }
 

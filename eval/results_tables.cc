@@ -157,6 +157,11 @@ void PrintQuiet(const Json& figures, std::ostream& out) {
 }  // namespace
 
 void PrintTables(const Json& figures, std::ostream& out) {
+  if (figures.contains("claims")) {
+    for (const Json& claim : figures["claims"])
+      out << absl::StrFormat("%-12s %s: %s\n             %s\n", Text(claim["verdict"]),
+                             Text(claim["claim"]), Text(claim["paper"]), Text(claim["figure"]));
+  }
   if (!figures["systems"].empty()) PrintSystems(figures, out);
   if (figures.contains("disk")) {
     const Json& disk = figures["disk"];

@@ -47,15 +47,6 @@ absl::Status MakeUp(const BenchmarkData& job, const VectorFile& real, std::uint6
   return Resample(real, near, resample, job.queries, progress);
 }
 
-/// The lines of a benchmark that ran before. {}: it did not run, or it was another one.
-std::vector<Json> DoneBefore(const Benchmark& benchmark) {
-  absl::StatusOr<std::vector<Json>> lines = ReadResults(benchmark.job.folder + "/results.jsonl");
-  if (!lines.ok()) return {};
-  Json same = HeadLine(benchmark, lines->front()["data"]);
-  same["environment"] = lines->front()["environment"];
-  return same == lines->front() ? *std::move(lines) : std::vector<Json>();
-}
-
 class Scale {
  public:
   Scale(const ScaleOptions& options, const VectorFile& base, std::uint64_t query_count,
@@ -72,7 +63,7 @@ class Scale {
       for (const std::string& tier : options_.tiers) {
         HMANN_ASSIGN_OR_RETURN(const Benchmark benchmark, Part(n, bytes, tier));
         work = benchmark.job.work;
-        std::vector<Json> of_part = DoneBefore(benchmark);
+        HMANN_ASSIGN_OR_RETURN(std::vector<Json> of_part, DoneBefore(benchmark));
         say_(absl::StrFormat("%d vectors%s, %g bytes, %s%s", n, synthetic ? ", synthetic" : "",
                              bytes, tier, of_part.empty() ? "" : ": done before"));
         if (of_part.empty()) {

@@ -131,14 +131,13 @@ class Lineup {
         const std::string name = absl::StrCat("hmann ", mode, ahead ? "" : ", no prefetch", of),
                           dram = absl::StrCat("hmann ", mode, of, ", all DRAM");
         AddPair(name, "emulated", dram, match, match, &slow, &zero);
-        if (!ahead) continue;
-        in_dram.push_back({dram, match});
+        if (ahead) in_dram.push_back({dram, match});
         theirs.push_back({absl::StrCat(name, ", hnswlib's graph", label_),
                           match,
                           "emulated",
                           false,
                           {{"reference", absl::StrCat(kReference, label_)}}});
-        if (twice.empty())
+        if (ahead && twice.empty())
           twice.push_back({absl::StrCat(name, label_, ", again"),
                            match,
                            "emulated",

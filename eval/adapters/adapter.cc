@@ -10,6 +10,7 @@
 #include <exception>
 #include <iostream>
 #include <optional>
+#include <span>
 
 #include "CLI/CLI.hpp"
 #include "eval/adapters/build_cache.h"
@@ -140,7 +141,6 @@ absl::StatusOr<Session> Start(const AdapterInput& job, Adapter& adapter, Wire& w
   HMANN_RETURN_IF_ERROR(adapter.Prepare(query_file));
   Session session = {static_cast<std::uint32_t>(query_file.n()), job.k, {}};
   HMANN_ASSIGN_OR_RETURN(session.cpus, AllowedCpus());
-  HMANN_RETURN_IF_ERROR(PinThisThread(session.cpus[0]));
   Json ready = {{"ready", adapter.Describe()}};
   ready.update(index);
   ready["index_bytes"] = index.value("index_bytes", std::uint64_t{0}) + adapter.BytesMadeAtLoad();
@@ -195,6 +195,10 @@ absl::StatusOr<Json> Obey(const nlohmann::json& command, const Session& session,
   if (warms) {
     HMANN_ASSIGN_OR_RETURN(queries, NumberIn(command, "queries", 1, session.queries));
   }
+  // The threads of one query need a CPU each.
+  const auto one_cpu = std::span(session.cpus).first(1);
+  HMANN_RETURN_IF_ERROR(PinThisThread(
+      setting.value("query_threads", nlohmann::json(1)) > 1 ? std::span(session.cpus) : one_cpu));
   bool shaped = false;
   HMANN_ASSIGN_OR_RETURN(const RunShape shape, TakeSetting(setting, adapter, &shaped));
   std::vector<std::uint32_t> ids(std::size_t{session.queries} * session.k, kNoId);

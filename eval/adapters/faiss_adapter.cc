@@ -1,7 +1,10 @@
 // Faiss behind the evaluation protocol. {"index": "hnsw"} (default) is HNSW over floats.
 // "hnsw-sq8" is HNSW over 8 bits a dimension, the best reranked. "ivf" is {"nlist": ...}
 // inverted lists of bytes, or of halves (floats, cosine). "ivfpq" is such lists of 4-bit
-// product codes in fast-scan order, the best reranked. Those that rerank cannot filter.
+// product codes in fast-scan order, the best reranked. "nsg" is NSG over floats, out of
+// the nearest neighbors that inverted lists find. "imi" is inverted lists by two codebooks,
+// over product codes of rotated vectors (OPQ). These two, and those that rerank, cannot
+// filter.
 //
 // All queries go in one call, on one thread. For single queries, this version's HNSW
 // clears a visited table of n bytes each time, and its users avoid that in the same way.
@@ -9,9 +12,16 @@
 #include <faiss/Index.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexIVFPQFastScan.h>
+#include <faiss/IndexNSG.h>
+#include <faiss/IndexPQ.h>
+#include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
 #include <faiss/IndexScalarQuantizer.h>
+#include <faiss/VectorTransform.h>
+#include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/IDSelector.h>
 #include <faiss/impl/io.h>
 #include <faiss/index_io.h>
@@ -22,6 +32,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "eval/adapters/adapter.h"
@@ -40,11 +51,10 @@ constexpr const char* kVersion = "Faiss " HMANN_TEXT_(FAISS_VERSION_MAJOR) "." H
 
 using Id = decltype(faiss::Index::ntotal);
 
-enum class Kind { kHnsw, kHnswSq8, kIvf, kIvfPq };
-constexpr const char* kKinds[][2] = {{"hnsw", " HNSWFlat"},
-                                     {"hnsw-sq8", " HNSW-SQ8 + refine"},
-                                     {"ivf", " IVF"},
-                                     {"ivfpq", " IVF-PQ fast-scan + refine"}};
+enum class Kind { kHnsw, kHnswSq8, kIvf, kIvfPq, kNsg, kImi };
+constexpr const char* kKinds[][2] = {{"hnsw", " HNSWFlat"}, {"hnsw-sq8", " HNSW-SQ8 + refine"},
+                                     {"ivf", " IVF"},       {"ivfpq", " IVF-PQ fast-scan + refine"},
+                                     {"nsg", " NSG"},       {"imi", " OPQ + IMI"}};
 
 std::vector<float> Floats(const VectorFile& file, bool normalize) {
   std::vector<float> floats(file.n() * file.dim());
@@ -68,6 +78,36 @@ struct ByteCounter : faiss::IOWriter {
   }
 };
 
+/// Counts the distances of a search over the vectors of another index.
+class CountedVectors : public faiss::Index {
+ public:
+  explicit CountedVectors(faiss::Index* vectors)
+      : Index(vectors->d, vectors->metric_type), vectors_(vectors) {
+    ntotal = vectors->ntotal;
+  }
+  std::uint64_t distances() const { return distances_; }
+
+  faiss::DistanceComputer* get_distance_computer() const override {
+    return new Counted(vectors_->get_distance_computer(), distances_);
+  }
+  void add(Id, const float*) override {}
+  void search(Id, const float*, Id, float*, Id*, const faiss::SearchParameters*) const override {}
+  void reset() override {}
+
+ private:
+  struct Counted : faiss::DistanceComputer {
+    Counted(faiss::DistanceComputer* of, std::uint64_t& count) : own(of), calls(count) {}
+    void set_query(const float* x) override { own->set_query(x); }
+    float operator()(Id i) override { return ++calls, (*own)(i); }
+    float symmetric_dis(Id i, Id j) override { return own->symmetric_dis(i, j); }
+    std::unique_ptr<faiss::DistanceComputer> own;
+    std::uint64_t& calls;
+  };
+
+  faiss::Index* vectors_;
+  mutable std::uint64_t distances_ = 0;
+};
+
 class FaissAdapter : public Adapter {
  public:
   std::string Describe() const override {
@@ -79,7 +119,8 @@ class FaissAdapter : public Adapter {
     if (lists()) {
       for (const auto& [nprobe, again] :
            {std::pair(4, 4), {8, 4}, {16, 8}, {32, 8}, {64, 16}, {128, 16}, {256, 32}, {512, 32}}) {
-        settings.push_back({{"nprobe", nprobe}});
+        // The lists of IMI are many and short.
+        settings.push_back({{"nprobe", kind_ == Kind::kImi ? 4 * nprobe : nprobe}});
         if (reranks()) settings.back()["refine"] = again;
       }
       return settings;
@@ -97,27 +138,35 @@ class FaissAdapter : public Adapter {
     const auto* kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                     [&](const auto& one) { return index == one[0]; });
     if (kind == std::end(kKinds)) {
-      return InvalidArgument("setting index: expected hnsw, hnsw-sq8, ivf or ivfpq, found ",
-                             JsonText(index));
+      return InvalidArgument(
+          "setting index: expected hnsw, hnsw-sq8, ivf, ivfpq, nsg or imi, found ",
+          JsonText(index));
     }
     kind_ = static_cast<Kind>(kind - kKinds);
     if (!job.build.contains("nlist")) return absl::OkStatus();
-    if (!lists()) return InvalidArgument("setting nlist: expected with ivf and ivfpq only");
+    if (!lists() || kind_ == Kind::kImi)
+      return InvalidArgument("setting nlist: expected with ivf and ivfpq only");
     return NumberIn(job.build, "nlist", 1, 1u << 24).status();
   }
 
   absl::Status Build(const AdapterInput& job, const VectorFile& base, const std::string&,
                      BuildFigures* figures) override {
     return Guard([&] {
-      UseThreads(job.threads);
+      // Training 64 small codebooks is mostly waiting for each other.
+      UseThreads(kind_ == Kind::kImi && base.n() < 100'000 ? 1 : job.threads);
       normalize_ = job.metric == Metric::kCosine;
       Adopt(Make(job, base));
       // One call: HNSW sorts the vectors of a call by level, so blocks would give another
       // graph.
       const std::vector<float> floats = Floats(base, normalize_);
       const auto n = static_cast<Id>(base.n());
-      if (!index_->is_trained) index_->train(n, floats.data());
-      index_->add(n, floats.data());
+      if (nsg_ != nullptr) {
+        std::vector<Id> near = NearRows(n, static_cast<int>(base.dim()), floats.data());
+        nsg_->build(n, floats.data(), near.data(), kNear);
+      } else {
+        if (!index_->is_trained) index_->train(n, floats.data());
+        index_->add(n, floats.data());
+      }
       ByteCounter counter;
       faiss::write_index(index_.get(), &counter);
       (*figures)["index_bytes"] = counter.bytes;
@@ -136,14 +185,17 @@ class FaissAdapter : public Adapter {
   }
 
   absl::Status Restrict(const std::string& mask) override {
-    if (reranks()) return Adapter::Restrict(mask);
+    if (reranks() || kind_ >= Kind::kNsg) return Adapter::Restrict(mask);
     mask_ = mask;
     selector_.emplace(mask_.size(), reinterpret_cast<const std::uint8_t*>(mask_.data()));
     return absl::OkStatus();
   }
 
   absl::Status Prepare(const VectorFile& queries) override {
-    if ((lists() ? ivf_ == nullptr : hnsw_ == nullptr) || (reranks() && refine_ == nullptr)) {
+    const bool found = lists()               ? ivf_ != nullptr
+                       : kind_ == Kind::kNsg ? nsg_ != nullptr
+                                             : hnsw_ != nullptr;
+    if (!found || (reranks() && refine_ == nullptr)) {
       return Internal("the kept file: expected an index of ", Describe(), ", found another");
     }
     n_ = queries.n();
@@ -163,6 +215,9 @@ class FaissAdapter : public Adapter {
     }
     if (lists()) {
       ivf_->nprobe = of_lists_.nprobe = value;
+    } else if (kind_ == Kind::kNsg) {
+      // It draws as many nodes to start from, and for ever if there are fewer.
+      nsg_->nsg.search_L = static_cast<int>(std::min<std::uint64_t>(value, nsg_->ntotal));
     } else {
       hnsw_->hnsw.efSearch = of_graph_.efSearch = static_cast<int>(value);
     }
@@ -192,6 +247,24 @@ class FaissAdapter : public Adapter {
     return absl::OkStatus();
   }
 
+  bool CanCount() const override { return !reranks(); }
+  absl::StatusOr<nlohmann::json> Count(const RunShare& all) override {
+    const auto queries = static_cast<double>(all.end);
+    if (lists()) {
+      const std::size_t before = faiss::indexIVF_stats.ndis;
+      HMANN_RETURN_IF_ERROR(Search(all));
+      const auto scored = static_cast<double>(faiss::indexIVF_stats.ndis - before) / queries;
+      return nlohmann::json{{kind_ == Kind::kIvf ? "distances" : "estimates", scored}};
+    }
+    faiss::Index*& vectors = nsg_ != nullptr ? nsg_->storage : hnsw_->storage;
+    CountedVectors counted(vectors);
+    faiss::Index* const own = std::exchange(vectors, &counted);
+    const absl::Status searched = Search(all);
+    vectors = own;
+    HMANN_RETURN_IF_ERROR(searched);
+    return nlohmann::json{{"distances", static_cast<double>(counted.distances()) / queries}};
+  }
+
  private:
   template <typename Work>
   static absl::Status Guard(Work work) {
@@ -203,7 +276,7 @@ class FaissAdapter : public Adapter {
     }
   }
 
-  bool lists() const { return kind_ == Kind::kIvf || kind_ == Kind::kIvfPq; }
+  bool lists() const { return kind_ == Kind::kIvf || kind_ == Kind::kIvfPq || kind_ == Kind::kImi; }
   bool reranks() const { return kind_ == Kind::kHnswSq8 || kind_ == Kind::kIvfPq; }
 
   /// Creates the index, empty and untrained.
@@ -216,6 +289,8 @@ class FaissAdapter : public Adapter {
     if (kind_ == Kind::kHnswSq8)
       hnsw = std::make_unique<faiss::IndexHNSWSQ>(dim, faiss::ScalarQuantizer::QT_8bit, m, metric);
     if (hnsw != nullptr) hnsw->hnsw.efConstruction = static_cast<int>(job.ef_construction);
+    if (kind_ == Kind::kNsg) return MakeNsg(base.n(), dim, 2 * m, metric);
+    if (kind_ == Kind::kImi) return MakeImi(dim);
     std::unique_ptr<faiss::Index> first = std::move(hnsw);
     // Byte vectors are scanned and reranked as bytes.
     const bool bytes = base.dtype() == DType::kU8 && job.metric != Metric::kCosine;
@@ -251,17 +326,72 @@ class FaissAdapter : public Adapter {
     return refine;
   }
 
+  /// The kNear nearest rows of each row, approximately. In place of NN-descent, which takes
+  /// ten times as long here.
+  static std::vector<Id> NearRows(Id n, int dim, const float* rows) {
+    constexpr Id kBlock = 4096;
+    faiss::IndexFlatL2 centroids(dim);
+    faiss::IndexIVFFlat lists(&centroids, static_cast<std::size_t>(dim),
+                              static_cast<std::size_t>(std::sqrt(n)));
+    lists.train(n, rows);
+    lists.add(n, rows);
+    lists.nprobe = 8;
+    std::vector<Id> near(static_cast<std::size_t>(n) * kNear), found(kBlock * (kNear + 1));
+    std::vector<Id> others(kNear + 1);  // without the row itself
+    std::vector<float> distances(found.size());
+    for (Id begin = 0; begin < n; begin += kBlock) {
+      const Id count = std::min(kBlock, n - begin);
+      lists.search(count, rows + begin * dim, kNear + 1, distances.data(), found.data());
+      for (Id i = 0; i < count; ++i) {
+        const Id* from = found.data() + i * (kNear + 1);
+        std::remove_copy(from, from + kNear + 1, others.begin(), begin + i);
+        std::copy_n(others.begin(), kNear, near.begin() + (begin + i) * kNear);
+      }
+    }
+    return near;
+  }
+
+  /// With the paper's L and C, and as many links as HNSW has in level 0.
+  static std::unique_ptr<faiss::Index> MakeNsg(std::uint64_t n, int dim, int links,
+                                               faiss::MetricType metric) {
+    auto nsg = std::make_unique<faiss::IndexNSGFlat>(dim, links, metric);
+    nsg->nsg.L = static_cast<int>(std::min<std::uint64_t>(70, n));
+    nsg->nsg.C = 500;
+    return nsg;
+  }
+
+  /// With 64 bytes of code, as the paper has, or what divides the dimension.
+  static std::unique_ptr<faiss::Index> MakeImi(int dim) {
+    int code = std::min(dim, 64);
+    while (dim % code != 0) --code;
+    auto cells = std::make_unique<faiss::MultiIndexQuantizer>(dim, 2, 8);
+    auto lists =
+        std::make_unique<faiss::IndexIVFPQ>(cells.get(), dim, std::size_t{1} << 16, code, 8);
+    lists->own_fields = cells.release() != nullptr;
+    lists->quantizer_trains_alone = 1;
+    auto turn = std::make_unique<faiss::OPQMatrix>(dim, code);
+    turn->niter = 5;  // 50 by default, which take minutes
+    auto index = std::make_unique<faiss::IndexPreTransform>(turn.get(), lists.get());
+    index->own_fields = turn.release() != nullptr && lists.release() != nullptr;
+    return index;
+  }
+
   void Adopt(std::unique_ptr<faiss::Index> index) {
     index_ = std::move(index);
     refine_ = dynamic_cast<faiss::IndexRefine*>(index_.get());
     faiss::Index* first = refine_ == nullptr ? index_.get() : refine_->base_index;
+    if (auto* turned = dynamic_cast<faiss::IndexPreTransform*>(first)) first = turned->index;
+    nsg_ = dynamic_cast<faiss::IndexNSG*>(first);
     hnsw_ = dynamic_cast<faiss::IndexHNSW*>(first);
     ivf_ = dynamic_cast<faiss::IndexIVF*>(first);
   }
 
+  static constexpr int kNear = 64;
+
   Kind kind_ = Kind::kHnsw;
   std::unique_ptr<faiss::Index> index_;
-  faiss::IndexRefine* refine_ = nullptr;  ///< these three: parts of index_, or null
+  faiss::IndexRefine* refine_ = nullptr;  ///< these four: parts of index_, or null
+  faiss::IndexNSG* nsg_ = nullptr;
   faiss::IndexHNSW* hnsw_ = nullptr;
   faiss::IndexIVF* ivf_ = nullptr;
   std::string mask_;

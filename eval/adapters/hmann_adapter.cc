@@ -1,6 +1,7 @@
 // hmann behind the protocol that its baselines use. Build settings: {"promote": 0.16,
 // "method": "insertion", "alpha": 1.2, "bits": 2, "seed": 1, "from_hnswlib": FILE,
-// "memory": BYTES}, or {"index": FILE} for a finished index. Settings for opening:
+// "memory": BYTES, "rank": "random"}, or {"index": FILE} for a finished index. Settings for
+// opening:
 // {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0,
 // "migration_bytes": 16777216, "helper_threads": 0, "sq": 0, "filter": TEXT, "attrs":
 // FILE, "types": TEXT}; attributes are made from the rows of "attrs". Search settings:
@@ -73,8 +74,9 @@ class HmannAdapter : public Adapter {
   absl::Status Check(const AdapterInput& job, const VectorFile&) override {
     std::vector<std::string> keys = LoadSettings();
     keys.insert(keys.end(), {"m", "ef_construction", "method", "dtype", "alpha", "promote", "seed",
-                             "bits", "replicas", "from_hnswlib", "memory"});
+                             "bits", "replicas", "from_hnswlib", "memory", "rank"});
     HMANN_RETURN_IF_ERROR(CheckKeys(job.build, keys));
+    build_.rank_at_random = job.build.value("rank", "degree") == "random";
     build_.base = job.base;
     build_.rows = job.rows;
     build_.metric = job.metric;
@@ -161,6 +163,9 @@ class HmannAdapter : public Adapter {
     HMANN_RETURN_IF_ERROR(Run(all, &sum));
     nlohmann::json counts = ToJson(sum, static_cast<double>(all.end));
     counts["fast_bytes"] = fast_bytes_;
+    const auto queries = static_cast<double>(all.end);
+    counts["longest_distances"] = static_cast<double>(sum.longest_distances) / queries;
+    counts["longest_accesses"] = static_cast<double>(sum.longest_accesses) / queries;
     counts["distances"] =
         counts["distances_fast"].get<double>() + counts["distances_slow"].get<double>();
     const IndexInfo& info = index_->info();

@@ -44,12 +44,12 @@ absl::StatusOr<std::vector<int>> AllowedCpus() {
   return cpus;
 }
 
-absl::Status PinThisThread(int cpu) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  if (sched_setaffinity(0, sizeof one, &one) != 0)
-    return ErrnoError(errno, "sched_setaffinity", absl::StrCat("cpu ", cpu));
+absl::Status PinThisThread(std::span<const int> cpus) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  for (const int cpu : cpus) CPU_SET(cpu, &allowed);
+  if (sched_setaffinity(0, sizeof allowed, &allowed) != 0)
+    return ErrnoError(errno, "sched_setaffinity", absl::StrCat("cpu ", cpus[0]));
   return absl::OkStatus();
 }
 
@@ -71,7 +71,7 @@ absl::StatusOr<RunTimes> RunShares(const RunShape& shape, const RunShare& whole,
       share.begin = whole.begin + queries * t / count;
       share.end = whole.begin + queries * (t + 1) / count;
       threads.emplace_back([&, share, t] {
-        const absl::Status pinned = PinThisThread(cpus[t % cpus.size()]);
+        const absl::Status pinned = PinThisThread(std::span(cpus).subspan(t % cpus.size(), 1));
         start_line.arrive_and_wait();
         if (pinned.ok())
           RunThread(share, search, &runs[t]);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,8 +11,9 @@ namespace hmann::eval {
 
 /// The CPUs that this thread may use, in descending order.
 absl::StatusOr<std::vector<int>> AllowedCpus();
-/// Errors: as sched_setaffinity(2).
-absl::Status PinThisThread(int cpu);
+/// Lets this thread, and threads that it starts from now on, run on these CPUs. Errors: as
+/// sched_setaffinity(2).
+absl::Status PinThisThread(std::span<const int> cpus);
 
 /// Times of a run.
 struct RunTimes {

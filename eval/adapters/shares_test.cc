@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <span>
 
 #include "eval/adapters/latency.h"
 
@@ -40,6 +41,14 @@ TEST(Shares, EveryQueryOnceWhateverTheThreads) {
     for (std::size_t q = 0; q < 50; ++q) EXPECT_EQ(answered[q], q < 10 ? 0 : 1) << q;
     EXPECT_GT(times->cpu_seconds, 0) << "of threads that did something";
   }
+}
+
+TEST(Shares, AThreadIsWhereItIsPinned) {
+  const std::vector<int> cpus = *AllowedCpus();
+  ASSERT_TRUE(PinThisThread(std::span(cpus).first(1)).ok());
+  EXPECT_EQ(AllowedCpus()->size(), 1u);
+  ASSERT_TRUE(PinThisThread(cpus).ok());
+  EXPECT_EQ(*AllowedCpus(), cpus);
 }
 
 TEST(Shares, OneThreadsErrorIsTheRuns) {

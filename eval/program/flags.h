@@ -56,6 +56,7 @@ EvalCommand SetupEvalDisk(CLI::App& eval);
 EvalCommand SetupEvalScale(CLI::App& eval);
 EvalCommand SetupEvalLoad(CLI::App& eval);
 EvalCommand SetupEvalRunbook(CLI::App& eval);
+EvalCommand SetupEvalPaper(CLI::App& eval);
 EvalCommand SetupEvalReport(CLI::App& eval);
 
 }  // namespace hmann::eval

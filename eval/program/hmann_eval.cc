@@ -33,9 +33,9 @@ EvalCommand SetupEvalCompletion(CLI::App& eval) {
 tools::CommandAction SetupEvalCommands(CLI::App& app) {
   app.require_subcommand(1);
   std::vector<EvalCommand> commands = {
-      SetupEvalSweep(app),  SetupEvalTiers(app), SetupEvalDisk(app),
-      SetupEvalScale(app),  SetupEvalLoad(app),  SetupEvalRunbook(app),
-      SetupEvalReport(app), SetupEvalMan(app),   SetupEvalCompletion(app)};
+      SetupEvalSweep(app), SetupEvalTiers(app),     SetupEvalDisk(app),  SetupEvalScale(app),
+      SetupEvalLoad(app),  SetupEvalRunbook(app),   SetupEvalPaper(app), SetupEvalReport(app),
+      SetupEvalMan(app),   SetupEvalCompletion(app)};
   return [commands = std::move(commands)]() -> absl::Status {
     for (const auto& [command, action] : commands) {
       if (command->parsed()) return action();

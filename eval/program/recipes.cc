@@ -1,5 +1,6 @@
-// The recipes sweep, disk, tiers, scale and runbook: how each fills a benchmark; and
+// The recipes sweep, disk, tiers, scale, paper and runbook: how each fills a benchmark; and
 // report, which shows results again.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
 #include "eval/builtin_systems.h"
+#include "eval/paper.h"
 #include "eval/program/finished_flags.h"
 #include "eval/program/flags.h"
 #include "eval/results.h"
@@ -121,6 +123,18 @@ absl::Status RunRunbookCommand(RunbookFlags& flags) {
   });
 }
 
+struct PaperFlags : EvalFlags {
+  std::string scale = "sample";
+};
+
+absl::Status RunPaperCommand(PaperFlags& flags) {
+  const auto scale = std::find_if(PaperScales().begin(), PaperScales().end(),
+                                  [&](const PaperScale& one) { return one.name == flags.scale; });
+  return flags.Run([&](const Benchmark& each, Progress& progress, const Say& say) {
+    return RunPaper(*scale, each, progress, say);
+  });
+}
+
 struct ReportFlags : EvalFlags {
   std::vector<std::string> files;
 };
@@ -164,8 +178,9 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
   app->add_option(
          "--systems", flags->systems,
          "systems to run: hmann,hmann-batch,hmann-aa,hmann-insertion,hnswlib,hnswlib-u8,faiss,"
-         "faiss-sq8,faiss-ivf,faiss-ivfpq (default: all that can take part except hmann-insertion "
-         "and the last three, with --filter hmann,hmann-aa,faiss,faiss-ivf; with --index or "
+         "faiss-sq8,faiss-ivf,faiss-ivfpq,faiss-nsg,faiss-imi (default: all that can take part "
+         "except hmann-insertion and the last five, with --filter hmann,hmann-aa,faiss,faiss-ivf; "
+         "with --index or "
          "--server: none)")
       ->delimiter(',');
   flags->AddOthers(*app);
@@ -324,6 +339,26 @@ EvalCommand SetupEvalRunbook(CLI::App& eval) {
                 "--base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --out "
                 "build/runbook");
   return {app, [flags] { return RunRunbookCommand(*flags); }};
+}
+
+EvalCommand SetupEvalPaper(CLI::App& eval) {
+  auto flags = std::make_shared<PaperFlags>();
+  flags->benchmark.rounds = 1;
+  flags->benchmark.clock = RunClock::kCpu;
+  CLI::App* app = eval.add_subcommand(
+      "paper", "Check the claims of the HM-ANN paper, one by one, and say which hold here");
+  flags->AddData(*app, false);
+  std::vector<std::string> scales;
+  for (const PaperScale& scale : PaperScales()) scales.emplace_back(scale.name);
+  app->add_option("--scale", flags->scale, "vectors: sample (all of --base), 200k, 1M or 10M")
+      ->check(CLI::IsMember(scales))
+      ->capture_default_str();
+  app->remove_option(app->get_option("--query-rows"));
+  flags->AddBuild(*app, false);
+  flags->AddOut(*app,
+                "--base datasets/sample/base.u8bin --queries datasets/sample/query.u8bin --out "
+                "build/paper");
+  return {app, [flags] { return RunPaperCommand(*flags); }};
 }
 
 EvalCommand SetupEvalReport(CLI::App& eval) {

@@ -23,13 +23,13 @@ function headRow(table, titles) {
   return element("tbody", "", table);
 }
 
-/** A table whose rows are [text, ...figures]. */
-function plainTable(host, titles, rows) {
-  const body = headRow(element("table", "", element("div", "scroll", host)), titles.map((title, i) => [title, i === 0 ? "text" : ""]));
+/** A table whose rows are [text, ...figures], or texts only. */
+function plainTable(host, titles, rows, texts = false) {
+  const body = headRow(element("table", "", element("div", "scroll", host)), titles.map((title, i) => [title, i === 0 || texts ? "text" : ""]));
   for (const [name, ...cells] of rows) {
     const row = element("tr", "", body);
     text(row, "th", name, "text").scope = "row";
-    for (const cell of cells) text(row, "td", cell, /, | of /.test(cell) ? "words" : "");
+    for (const cell of cells) text(row, "td", cell, texts ? "text" : /, | of /.test(cell) ? "words" : "");
   }
 }
 

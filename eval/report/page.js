@@ -207,6 +207,7 @@ if (allSizes.length > 1) { show("growth-section"); fillGrowthControls(); }
 if (results.disk) { show("disk-section"); fillDisk(); }
 if (results.load) show("load-section");
 if (results.steps) show("steps-section");
+if (results.claims) { show("claims-section"); fillClaims(); }
 if (reference && !results.merged) {  // rounds of one file only
   show("ratio-section");
   byId("ratio-heading").textContent = `Speed as a multiple of ${reference.name}`;

@@ -400,6 +400,19 @@ test("load: latency over the rate, and what failed", async () => {
   await show(address);
 });
 
+test("the paper's claims: a verdict each, and what it rests on", async () => {
+  const claims = ["held", "not held"].map((verdict, i) => ({ claim: `3.${i + 2}`, paper: "as fast as HNSW", ran: "one thread", figure: `${i + 1}.5x`, verdict, varied: "k and M",
+    tables: [{ title: "Distances", head: ["system", "at 0.95"], rows: [["HNSW", "900"], ["HM-ANN", String(850 + i)]] }] }));
+  await page.goto(web.fill("report.html", { ...results, title: "Claims", systems: [], targets: [], reference: null, noise: [], claims }, join(folder, "claims.html")));
+  assert.match(await page.locator("#verdicts").textContent(), /^1 held, 1 not held[.]/);
+  assert.deepEqual(await page.locator("#claims-table tbody tr").allTextContents(), ["3.2as fast as HNSW1.5xheld", "3.3as fast as HNSW2.5xnot held"]);
+  const second = page.locator("#claims details").nth(1);
+  assert.equal(await second.locator("table").isVisible(), false);
+  await second.locator("summary").click();
+  assert.match(await second.locator("tbody tr").nth(1).textContent(), /HM-ANN851/);
+  assert.match(await second.textContent(), /rules out: k and M/);
+});
+
 test("runbooks: time per query over the steps, and recall of each", async () => {
   const steps = ["delete", "window"].flatMap((system) => [9, 18].map((step) => ({ system, step, vectors: 1000 * step, target: 0.95, recall: 0.99 - step / 1000, qps: 20000 - 100 * step, others_busy: 0, others_steal: 0 })));
   const runbooks = ["delete", "window"].map((system) => ({ system, target: 0.95, recall: 0.9765, least_recall: 0.972, update_seconds: 3, search_seconds: 1.5, merges: 2, peak_anonymous_bytes: 2 ** 28 }));

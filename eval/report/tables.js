@@ -59,6 +59,26 @@ function fillDisk() {
     ...["index_file_bytes", "limit_bytes", "loaded_bytes", "peak_bytes"].map((key) => formatBytes(c[key]))]));
 }
 
+/** Each claim of the paper: a row of the table, and below it what was run, what was varied, and the figures. */
+function fillClaims() {
+  const { claims } = results, verdicts = [...new Set(claims.map((claim) => claim.verdict))];
+  byId("verdicts").textContent = `${verdicts.map((verdict) => `${claims.filter((claim) => claim.verdict === verdict).length} ${verdict}`).join(", ")}. Emulated and modelled figures say so.`;
+  plainTable(byId("claims-table"), ["claim", "of the paper", "here", "verdict"], claims.map((claim) => [claim.claim, claim.paper, claim.figure, claim.verdict]), true);
+  for (const claim of claims) {
+    const more = element("details", "", byId("claims"));
+    text(more, "summary", `${claim.claim}: ${claim.verdict}`);
+    for (const [title, key] of [["The paper", "paper"], ["Run", "ran"], ["Here", "figure"], ["Varied, and what that rules out", "varied"]]) {
+      const line = element("p", "", more);
+      text(line, "b", `${title}: `);
+      line.append(claim[key]);
+    }
+    for (const { title, head, rows } of claim.tables) {
+      text(more, "h3", title);
+      plainTable(more, head, rows);
+    }
+  }
+}
+
 function barCell(row, value, most, label, name) {
   const cell = element("td", "", row);
   text(cell, "span", label);

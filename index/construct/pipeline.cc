@@ -13,6 +13,7 @@
 #include "hmann/build_options.h"
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
+#include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/base/task_context.h"
 #include "index/construct/bounded.h"
@@ -226,6 +227,7 @@ absl::Status Pipeline::Rank() {
                              NormTellsMore(kernels_, vectors_, ranked, layers_.n1(), job_));
     }
     if (report_.promoted_by_norm) RankByNorm(kernels_, vectors_, ranked);
+    if (options_.rank_at_random) ranked = RandomPermutation(n_, seed_);
     PutCopiesLast(ranked);
     // A tree of paths follows no memory order, so it is used only where some node needs a
     // link.

@@ -199,6 +199,19 @@ TEST(Build, PromotesTheHighestDegreesInOrder) {
   }
 }
 
+TEST(Build, MayPromoteAtRandom) {
+  const SampleFolder folder;
+  BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 2000);
+  options.rank_at_random = true;
+  MustBuild(options);
+  const Promoted found = ReadPromoted(options.out);
+  ASSERT_EQ(found.layers.n1(), 320u);
+  std::vector<std::uint32_t> degree = found.degree;
+  const double promoted = std::accumulate(degree.begin(), degree.begin() + 320, 0.0) / 320,
+               all = std::accumulate(degree.begin(), degree.end(), 0.0) / 2000;
+  EXPECT_NEAR(promoted / all, 1, 0.1);
+}
+
 TEST(Build, ReportsTheDegreesOfTheWrittenGraph) {
   const SampleFolder folder;
   const BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 1000);

@@ -25,6 +25,8 @@ std::span<const CounterName> CounterNames() {
 
 Counters& Counters::operator+=(const Counters& other) {
   for (const CounterName& counter : CounterNames()) this->*counter.value += other.*counter.value;
+  longest_distances += other.longest_distances;
+  longest_accesses += other.longest_accesses;
   return *this;
 }
 

@@ -163,10 +163,14 @@ class MultiStartSearch {
     for (MultiStartTraversal& part : Parts()) part.ForResults(add);
   }
   void Finish(TraversalCounters& counters) {
+    const TraversalCounters* longest = &parts_[0].counters();
     for (const MultiStartTraversal& part : Parts()) {
       counters.total += part.counters().total;
       counters.Read(part.counters().read);
+      if (part.counters().Scored() > longest->Scored()) longest = &part.counters();
     }
+    counters.total.longest_distances += longest->Scored();
+    counters.total.longest_accesses += longest->total.node_accesses;
   }
 
  private:

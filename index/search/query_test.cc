@@ -114,6 +114,7 @@ TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
   const ResolvedParams params = *ResolveToEnd(options, index.placed());
   const std::vector<std::byte> vector = index.Query(1);
   std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, float>>> answers;
+  Counters before;
   for (const std::uint32_t threads : {1u, 2u, 7u, 64u}) {
     Query query(index.placed());
     ASSERT_TRUE(query.Open(vector.data(), params, true, threads).ok());
@@ -133,6 +134,18 @@ TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
     Answer answer;
     query.TakeAnswer(&answer);
     answers[threads] = Pairs(answer.nearest);
+    VisitedSet read;
+    const Counters total = query.TakeCounters(read);
+    const std::uint64_t parts = std::min(threads, *options.ef_l1);
+    // Below its parts are the upper layers.
+    EXPECT_LT(total.longest_distances, total.distances_fast + total.distances_slow);
+    EXPECT_GE(parts * total.longest_distances, before.longest_distances);
+    if (threads == 1)
+      before = total;
+    else
+      EXPECT_LT(total.longest_distances, before.longest_distances);
+    EXPECT_EQ(total.node_accesses, before.node_accesses);
+    EXPECT_LE(total.longest_accesses, before.longest_accesses);
     EXPECT_EQ(answers[threads], answers[1]) << threads << " threads";
   }
   EXPECT_EQ(answers[1].size(), 10u);

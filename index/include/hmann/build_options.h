@@ -59,6 +59,8 @@ struct BuildOptions {
   std::optional<std::uint32_t> replicas;  ///< cells that list each node: 1 or 2
   int threads = 0;                        ///< 0: UsableCores()
   std::uint64_t seed = 1;
+  /// Ranks nodes at random instead of by degree: what `hmann eval paper` compares with.
+  bool rank_at_random = false;
   /// Memory that the build may use, in bytes; 0: no limit. A limit needs `work` and the
   /// partition method, and either vectors or a finished index as input. The index is the
   /// same with or without a limit.

@@ -31,11 +31,15 @@ struct Counters {
   std::uint64_t cache_hits = 0;
   std::uint64_t expanded_l1 = 0;
   std::uint64_t expanded_l0 = 0;
+  /// Those of the part of a multi-start search that computed most distances: what its
+  /// query_threads leave to wait for. For programs in C++: without names.
+  std::uint64_t longest_distances = 0;
+  std::uint64_t longest_accesses = 0;
 
   Counters& operator+=(const Counters& other);
 };
 
-/// Every counter with its user-visible name, in output order.
+/// Every counter that has one with its user-visible name, in output order.
 struct CounterName {
   std::string_view name;
   std::uint64_t Counters::*value;
