@@ -80,8 +80,7 @@ void DiskExecutor::Start(Slot& slot, const QueryBatch& batch, std::size_t which)
 }
 
 void DiskExecutor::Slot::Expect(std::span<const NodeId> ids) {
-  std::uint32_t rank = 0;
-  for (const NodeId id : ids) frames.FetchAhead(id, rank++, spare);
+  for (const NodeId id : ids) frames.FetchAhead(id, spare);
   // The next wait for a read reports a device error.
   if (!queue->empty()) queue->Pump().IgnoreError();
 }
@@ -96,10 +95,9 @@ bool DiskExecutor::Fetch(Slot& slot, Reads& reads, const W& traversal,
     reads.places.push_back(slot.frames.Pin(wanted[reads.places.size()]));
   }
   if (is_new && !in_turn) {
-    std::uint32_t rank = 0;
     traversal.ForUpcoming(kUpcoming, [&](NodeId id) {
       // The links of an unpromoted candidate arrived with its vector.
-      if (id < index_.n1()) slot.frames.FetchAhead(id, rank++, MinFrames(index_, params));
+      if (id < index_.n1()) slot.frames.FetchAhead(id, MinFrames(index_, params));
       return id < index_.n1();
     });
   }
@@ -161,7 +159,7 @@ void DiskExecutor::FetchAheadOfL0(Slot& slot, const ResolvedParams& params) {
   const Beam& found = slot.query.found();
   const std::uint32_t candidates = std::min({params.ef_l1, kUpcoming, found.size()});
   for (std::uint32_t i = 0; i < candidates; ++i)
-    slot.frames.FetchAhead(found.id(i), i, MinFrames(index_, params));
+    slot.frames.FetchAhead(found.id(i), MinFrames(index_, params));
   // The next wait for a read reports a device error.
   if (!queue_->empty()) queue_->Pump().IgnoreError();
 }
