@@ -17,10 +17,6 @@ using Clock = StopCheck::Clock;
 /// million SIFT vectors.
 constexpr std::uint64_t kMostFrames = 1024;
 
-bool FetchesAhead(const ResolvedParams& params) {
-  return params.prefetch == Prefetch::kAhead || params.prefetch == Prefetch::kHelper;
-}
-
 }  // namespace
 
 std::uint32_t DiskExecutor::MinFrames(const PlacedIndex& index, const ResolvedParams& params) {
@@ -153,7 +149,7 @@ bool DiskExecutor::StepTraversal(Slot& slot, const ResolvedParams& params) {
 void DiskExecutor::FetchAheadOfL0(Slot& slot, const ResolvedParams& params) {
   // With cells, few of L1's candidates have their links read. Fetching them ahead cost a
   // quantized query on 1M SIFT vectors 8 useless reads of 28.
-  if (!FetchesAhead(params) ||
+  if (params.prefetch != Prefetch::kAhead ||
       (params.mode == SearchMode::kQuantized && (params.ef_l0 == 0 || params.nprobe > 0)))
     return;
   const Beam& found = slot.query.found();

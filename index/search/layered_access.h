@@ -16,8 +16,8 @@
 
 namespace hmann {
 
-/// PlainAccess with every layer that an index may have: cached records, then migrated
-/// records, then memory that is slow or emulated as slow. Keeps its memory between
+/// PlainAccess with every layer that an index may have: cached records, then memory that
+/// is slow or emulated as slow. Keeps its memory between
 /// queries; one per searching thread.
 class LayeredAccess {
  public:
@@ -66,7 +66,6 @@ class LayeredAccess {
   const std::byte* Call(NodeId id, RecordPart part, std::size_t slot) {
     migration_.CountUse(id, part);
     const std::byte* copy = cached_.Find(id, part, slot);
-    if (copy == nullptr) copy = migration_.Find(id);
     fast_[slot] = copy != nullptr ? 1 : 0;
     if (copy != nullptr) return copy;
     Fetch(id, part);
