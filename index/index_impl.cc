@@ -152,8 +152,8 @@ absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Pr
     placed_.emulated = region->emulated();
     if (!slow.traits().addressable) placed_.blocks = region;
   }
-  placed_.far = slow.traits().addressable && slow.traits().name != "dram" &&
-                !slow.traits().name.starts_with("mapped");
+  placed_.mapped = slow.traits().name.starts_with("mapped");
+  placed_.far = slow.traits().addressable && slow.traits().name != "dram" && !placed_.mapped;
   placed_.migration_bytes = options.migration_bytes;
   return absl::OkStatus();
 }

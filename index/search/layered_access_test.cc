@@ -183,12 +183,13 @@ TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
   EmulatedBus soon({.latency_ns = 100}, 1, TickClock().Now());
   const auto cache =
       *MakeRecordCache(placed_, 100 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
-  PlainAccess plain(index_.placed());
+  ThreadShare shared(placed_);
+  PlainAccess plain(index_.placed(), shared);
   for (const bool emulated : {false, true}) {
     for (const bool cached : {false, true}) {
       placed_.emulated = emulated ? &soon : nullptr;
       placed_.cache = cached ? cache.get() : nullptr;
-      LayeredAccess access(placed_);
+      LayeredAccess access(placed_, shared);
       Counters counts;
       for (const Prefetch prefetch : {Prefetch::kOff, Prefetch::kHop, Prefetch::kAhead}) {
         access.Begin(prefetch);

@@ -61,6 +61,7 @@ struct PlacedIndex {
   EmulatedBus* emulated = nullptr;  ///< of an emulated tier: sees each access to l0
   BlockCache* cache =
       nullptr;          ///< of slow records: by record if addressable, by block on a block tier
+  bool mapped = false;  ///< l0 is in a mapped file, which may not fit in memory
   bool far = false;     ///< l0 is farther than DRAM: worth prefetching during L1
   std::uint64_t migration_bytes = 0;  ///< a searcher's buffers for block-tier reads
 
