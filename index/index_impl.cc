@@ -152,8 +152,8 @@ absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Pr
     placed_.emulated = region->emulated();
     if (!slow.traits().addressable) placed_.blocks = region;
   }
-  placed_.far = slow.traits().addressable && slow.traits().name != "dram" &&
-                !slow.traits().name.starts_with("mapped");
+  placed_.mapped = slow.traits().name.starts_with("mapped");
+  placed_.far = slow.traits().addressable && slow.traits().name != "dram" && !placed_.mapped;
   placed_.migration_bytes = options.migration_bytes;
   return absl::OkStatus();
 }
@@ -299,13 +299,7 @@ absl::Status IndexImpl::Place(const OpenOptions& options, Progress& progress) {
   const std::uint32_t sq_bits = options.sq_bits.has_value() ? *options.sq_bits : TunedBits(options);
   placement_ = PlacementOf(options, sq_bits);
   if (!options.coarse_codes) HMANN_RETURN_IF_ERROR(CheckCodes(sq_bits, kLeastRecall));
-  HMANN_RETURN_IF_ERROR(MakeCodes(sq_bits, *fast, progress));
-  // Helpers copy from addressable memory; a device transfers by itself.
-  if (placed_.l0 == nullptr || options.helper_threads <= 0) return absl::OkStatus();
-  HMANN_RETURN_IF_ERROR(CheckThreads(options.helper_threads));
-  helpers_ = std::make_unique<MigrationHelpers>(options.helper_threads, placed_.emulated);
-  placed_.helpers = helpers_.get();
-  return absl::OkStatus();
+  return MakeCodes(sq_bits, *fast, progress);
 }
 
 absl::StatusOr<std::shared_ptr<const Matches>> IndexImpl::Filtered(const Filter& filter) const {
@@ -399,13 +393,6 @@ std::vector<Placement> IndexImpl::Placements(bool ask) const {
     placements.push_back(
         {"attribute_columns", "mapped", "numbers", (*attributes_)->mapped_bytes()});
     placements.push_back({"filters", "dram", "what recent ones select", filters_.bytes()});
-  }
-  if (helpers_ != nullptr) {
-    const std::uint64_t spaces = helpers_->spaces();
-    placements.push_back(
-        {"migration_space", "dram",
-         absl::StrCat("helper threads ", helpers_->threads(), ", searchers ", spaces),
-         spaces * MigrationSpace::Bytes(placed_)});
   }
   return placements;
 }

@@ -20,7 +20,6 @@
 #include "index/format/reader.h"
 #include "index/graph/cells.h"
 #include "index/scalar_codes.h"
-#include "index/search/migration_helpers.h"
 #include "index/search/placed_index.h"
 #include "index/tiers/block_cache.h"
 
@@ -98,7 +97,6 @@ class IndexImpl {
   std::unique_ptr<ScalarCodes> scalar_codes_;
   std::string why_codes_;
   std::unique_ptr<BlockCache> cache_;
-  std::unique_ptr<MigrationHelpers> helpers_;
   mutable std::atomic<Table> tuned_;
   TunedEntryKey placement_;
   absl::StatusOr<std::shared_ptr<const Attributes>> attributes_;

@@ -74,7 +74,7 @@ TEST_P(ScalarCodesTest, GivesTheSameAnswersOnEveryTierInEveryMode) {
   const auto dram = made.Open("dram", {.sq_bits = GetParam()});
   const auto plain = made.Open("dram", {.sq_bits = 0});
   for (const std::string tier : {"mapped", "emulated:lat=300ns"}) {
-    const auto slow = made.Open(tier, {.helper_threads = 1, .sq_bits = GetParam()});
+    const auto slow = made.Open(tier, {.sq_bits = GetParam()});
     const auto cached = made.Open(
         tier, {.cache = CachePolicy::kDynamic, .cache_bytes = 100 << 10, .sq_bits = GetParam()});
     ASSERT_TRUE(dram != nullptr && slow != nullptr && cached != nullptr);
@@ -82,8 +82,7 @@ TEST_P(ScalarCodesTest, GivesTheSameAnswersOnEveryTierInEveryMode) {
       SCOPED_TRACE(absl::StrCat(tier, " ", Name(*options.mode).data(), " k ", options.k));
       const TierAnswers expected = made.Search(dram, options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(made.Search(cached, options), expected));
-      for (const Prefetch prefetch :
-           {Prefetch::kAhead, Prefetch::kOff, Prefetch::kHop, Prefetch::kHelper}) {
+      for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kHop}) {
         options.prefetch = prefetch;
         const TierAnswers found = made.Search(slow, options);
         ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, expected));

@@ -44,18 +44,15 @@ class EverySlowTier : public testing::TestWithParam<std::string> {
 TEST_P(EverySlowTier, GivesTheSameAnswersInEveryMode) {
   const auto dram = made_->Open("dram");
   const auto slow = made_->Open(Spec());
-  const auto with_helper = made_->Open(Spec(), {.helper_threads = 1});
-  ASSERT_TRUE(dram != nullptr && slow != nullptr && with_helper != nullptr);
+  ASSERT_TRUE(dram != nullptr && slow != nullptr);
   for (SearchParams options : ManyTierParams()) {
     SCOPED_TRACE(absl::StrCat(options.mode.has_value() ? Name(*options.mode).data() : "default",
                               " k ", options.k));
     const TierAnswers expected = made_->Search(dram, options);
-    for (const Prefetch prefetch :
-         {Prefetch::kAhead, Prefetch::kOff, Prefetch::kHop, Prefetch::kHelper}) {
+    for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kHop}) {
       SCOPED_TRACE(std::string(Name(prefetch)));
       options.prefetch = prefetch;
-      const TierAnswers found =
-          made_->Search(prefetch == Prefetch::kHelper ? with_helper : slow, options);
+      const TierAnswers found = made_->Search(slow, options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, expected));
       ExpectSameWork(found, expected);
       EXPECT_LE(found.total.migrated_used, found.total.migrated);
@@ -75,8 +72,7 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWhereARecordTakesABlock) {
   static const TierSample large(DType::kU8, Metric::kL2, 2600, 700);
   const std::string spec = GetParam().ends_with(":PATH") ? absl::StrCat(Spec(), "_large") : Spec();
   const auto dram = large.Open("dram"), slow = large.Open(spec);
-  const auto cached = large.Open(
-      spec, {.cache = CachePolicy::kDynamic, .cache_bytes = 100_KiB, .helper_threads = 1});
+  const auto cached = large.Open(spec, {.cache = CachePolicy::kDynamic, .cache_bytes = 100_KiB});
   ASSERT_TRUE(dram != nullptr && slow != nullptr && cached != nullptr);
   for (SearchParams options : std::vector<SearchParams>{
            {.k = 10, .mode = SearchMode::kQuantized},
@@ -97,11 +93,9 @@ TEST_P(EverySlowTier, GivesTheSameAnswersWhereARecordTakesABlock) {
     }
     const TierAnswers expected = large.Search(dram, options);
     EXPECT_EQ(expected.total.estimates > 0, options.mode == SearchMode::kQuantized);
-    for (const Prefetch prefetch :
-         {Prefetch::kAhead, Prefetch::kOff, Prefetch::kHop, Prefetch::kHelper}) {
+    for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kOff, Prefetch::kHop}) {
       options.prefetch = prefetch;
-      const TierAnswers found =
-          large.Search(prefetch == Prefetch::kHelper ? cached : slow, options);
+      const TierAnswers found = large.Search(prefetch == Prefetch::kAhead ? cached : slow, options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, expected));
       ExpectSameWork(found, expected);
     }
@@ -139,39 +133,8 @@ TEST_P(EverySlowTier, SaysWhereItLies) {
   EXPECT_GT(slow->Placements().back().bytes, 64_KiB) << "its index, too";
 }
 
-/// The placement of the migration space, if helper threads run.
-std::optional<Placement> MigrationSpaceOf(const Index& index) {
-  for (Placement& placement : index.Placements()) {
-    if (placement.structure == "migration_space") return std::move(placement);
-  }
-  return std::nullopt;
-}
-
-TEST_P(EverySlowTier, StartsHelpersOnlyWhereAQueryCanUseThem) {
-  EXPECT_FALSE(MigrationSpaceOf(*made_->Open(Spec())).has_value());
-  const auto slow = made_->Open(Spec(), {.helper_threads = 2});
-  ASSERT_TRUE(slow != nullptr);
-  ASSERT_EQ(MigrationSpaceOf(*slow).has_value(), !slow->on_block_tier())
-      << "a device copies by itself";
-  if (slow->on_block_tier()) return;
-  EXPECT_EQ(MigrationSpaceOf(*slow)->where, "helper threads 2, searchers 0");
-  EXPECT_EQ(MigrationSpaceOf(*slow)->bytes, 0u);
-  SearchParams options = kTierParams;
-  Searcher searcher(slow);
-  Answer answer;
-  Counters counters;
-  ASSERT_TRUE(searcher.Search(made_->queries.Row(0), options, &answer, &counters).ok());
-  EXPECT_EQ(MigrationSpaceOf(*slow)->bytes, 0u) << "nobody has asked for helpers";
-  options.prefetch = Prefetch::kHelper;
-  ASSERT_TRUE(searcher.Search(made_->queries.Row(0), options, &answer, &counters).ok());
-  EXPECT_GT(counters.migrated, 0u);
-  EXPECT_EQ(MigrationSpaceOf(*slow)->where, "helper threads 2, searchers 1");
-  EXPECT_GT(MigrationSpaceOf(*slow)->bytes, 0u);
-}
-
 TEST_P(EverySlowTier, ManyThreadsAtOnceAgree) {
-  const auto slow = made_->Open(
-      Spec(), {.cache = CachePolicy::kDynamic, .cache_bytes = 40_KiB, .helper_threads = 1});
+  const auto slow = made_->Open(Spec(), {.cache = CachePolicy::kDynamic, .cache_bytes = 40_KiB});
   ASSERT_TRUE(slow != nullptr);
   const TierAnswers expected = made_->Search(made_->Open("dram"), kTierParams);
   std::vector<std::thread> threads;
@@ -181,7 +144,7 @@ TEST_P(EverySlowTier, ManyThreadsAtOnceAgree) {
       for (int pass = 0; pass < 5; ++pass) {
         const SearchParams options{.ef_l0 = 64,
                                    .mode = SearchMode::kGraph,
-                                   .prefetch = t % 2 == 0 ? Prefetch::kAhead : Prefetch::kHelper};
+                                   .prefetch = t % 2 == 0 ? Prefetch::kAhead : Prefetch::kHop};
         ExpectSameAnswers(made_->Search(slow, options, 1 + static_cast<std::uint32_t>(t) * 3),
                           expected);
       }

@@ -200,7 +200,6 @@ TEST_F(SearchTest, BadParamsAreNamed) {
   ExpectBadField(Error(row, {.epsilon = -0.5f}), "options.epsilon", "-1, or 0 to");
   ExpectBadField(Error(row, {.mode = SearchMode::kGraph, .nprobe = 3}), "options.nprobe",
                  "only quantized");
-  ExpectBadField(Error(row, {.prefetch = Prefetch::kHelper}), "options.prefetch", "helper threads");
   ExpectBadField(Error(row, {.mode = static_cast<SearchMode>(7)}), "options.mode", "number 8");
   ExpectBadField(Error(row, {.prefetch = static_cast<Prefetch>(9)}), "options.prefetch",
                  "number 10");

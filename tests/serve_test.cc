@@ -351,26 +351,6 @@ TEST_F(ServeTest, AServerOnADeviceAnswersAsOneInMemory) {
   EXPECT_THAT(live.out, HasSubstr("O_DIRECT"));
 }
 
-TEST_F(ServeTest, HelpersRunOnlyWhereAQueryCanUseThem) {
-  for (const auto& [slow, helpers] : {std::pair("emulated:lat=300ns", true),
-                                      std::pair("mapped", true), std::pair("nvme", false)}) {
-    ServerProgram server(Index(), {"--slow", slow, "--helpers", "1"});
-    Connected(server.address());
-    const Outcome live =
-        Hmann({"info", "sample", "--live", "--server", server.address(), "--json"});
-    ASSERT_EQ(live.exit_code, 0) << live.err;
-    json space;
-    const json described = json::parse(live.out);
-    for (const json& placement : described["placements"]) {
-      if (placement["structure"] == "migration_space") space = placement;
-    }
-    EXPECT_EQ(space.is_object(), helpers) << slow;
-    if (helpers) {
-      EXPECT_EQ(space["where"], "helper threads 1, searchers 0");
-    }
-  }
-}
-
 TEST_F(ServeTest, AStalledDeviceNeverHangsAServer) {
   ServerProgram server(Index(), {"--slow", "stall:after=400+nvme", "--drain", "1s"},
                        FaultyHmannProgram());

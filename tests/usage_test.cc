@@ -167,7 +167,6 @@ TEST(Usage, WithoutThreadsItWorksOrSaysWhatToDo) {
 
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
            {"search", index, "--queries", kQueries, "--threads", "3"},
-           {"search", index, "--queries", kQueries, "--prefetch", "helper", "--helpers", "2"},
            {"build", "--base", kBase, "--out", folder / "b.hmann"},
            {"serve", "--index", "a=" + index, "--listen", "127.0.0.1:0"}}) {
     const Outcome refused = run(command);

@@ -29,8 +29,9 @@ void PrintMemory(const MemoryProfile& memory) {
   std::cout << "  ns a line, by loads in flight    ";
   for (const LoadsInFlight& point : memory.in_flight)
     std::cout << ' ' << point.loads << ": " << Show(point.ns_per_line) << ' ';
-  std::cout << absl::StrFormat("\n  reading from end to end          %s GB/s\n",
-                               Show(memory.bandwidth_gb_per_s));
+  std::cout << absl::StrFormat(
+      "\n  reading from end to end          %s GB/s, all cores %s GB/s: Thr %.1f\n",
+      Show(memory.bandwidth_gb_per_s), Show(memory.peak_gb_per_s), memory.thr());
 }
 
 void PrintBlocks(const BlockProfile& block) {

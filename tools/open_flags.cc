@@ -26,9 +26,6 @@ void AddOpenFlags(CLI::App& app, OpenOptions* open) {
   AddParsed(app, "--cache-size", ParseSize, &open->cache_bytes, "size of that cache, as 256MiB");
   AddParsed(app, "--migration", ParseSize, &open->migration_bytes,
             "bytes per search thread for reads from nvme (default 16MiB)");
-  app.add_option("--helpers", open->helper_threads, "threads that copy ahead for --prefetch helper")
-      ->check(CLI::Range(0, 64))
-      ->capture_default_str();
   app.add_option_function<std::uint32_t>(
          "--sq", [open](const std::uint32_t& bits) { open->sq_bits = bits; },
          "scalar quantization: search with codes of 8 or 4 bits per component, and rank by exact "

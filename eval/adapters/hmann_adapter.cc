@@ -3,7 +3,7 @@
 // "memory": BYTES, "rank": "random"}, or {"index": FILE} for a finished index. Settings for
 // opening:
 // {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0,
-// "migration_bytes": 16777216, "helper_threads": 0, "sq": 0, "filter": TEXT, "attrs":
+// "migration_bytes": 16777216, "sq": 0, "filter": TEXT, "attrs":
 // FILE, "types": TEXT}; attributes are made from the rows of "attrs". Search settings:
 // parameters, as `hmann search --json` names them: {"mode": "graph", "ef_l1": 16,
 // "ef_l0": 64}, or {"recall": 0.95}. All are optional.
@@ -153,7 +153,7 @@ class HmannAdapter : public Adapter {
   absl::Status Search(const RunShare& share) override { return Run(share, nullptr); }
 
   std::vector<std::string> LoadSettings() const override {
-    return {"fast",      "slow", "cache", "cache_bytes", "migration_bytes", "helper_threads",
+    return {"fast",      "slow", "cache", "cache_bytes", "migration_bytes",
             "in_flight", "sq",   "attrs", "types",       "filter"};
   }
 
@@ -214,7 +214,6 @@ class HmannAdapter : public Adapter {
     WholeIn(settings, "in_flight", 1, static_cast<int>(kMostInFlight), &usual_in_flight_);
     in_flight_ = usual_in_flight_;
     settings.Whole("sq", 0, 8, &open_.sq_bits);
-    WholeIn(settings, "helper_threads", 0, 64, &open_.helper_threads);
     constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
     WholeIn<std::uint64_t>(settings, "cache_bytes", 0, kMost, &open_.cache_bytes);
     WholeIn<std::uint64_t>(settings, "migration_bytes", 0, kMost, &open_.migration_bytes);

@@ -10,6 +10,8 @@ namespace {
 /// Beam, visited set and batch of one search at its widest usual setting (ef 400 on M =
 /// 48).
 constexpr std::uint64_t kScratchPerThread = 512_KiB;
+/// As OpenOptions::migration_bytes.
+constexpr std::uint64_t kMigrationPerThread = 16_MiB;
 
 }  // namespace
 
@@ -24,8 +26,9 @@ std::uint64_t FastBytes(const FastShape& shape, NodeId n1) {
 }
 
 std::uint64_t ReservedFastBytes(std::uint64_t fast_memory_bytes, int threads) {
-  return std::min<std::uint64_t>(2_GiB, fast_memory_bytes / 50) +
-         static_cast<std::uint64_t>(threads) * kScratchPerThread;
+  const auto searches = static_cast<std::uint64_t>(threads);
+  return std::min(searches * kMigrationPerThread, fast_memory_bytes / 50) +
+         searches * kScratchPerThread;
 }
 
 }  // namespace hmann

@@ -7,7 +7,9 @@
 namespace hmann {
 
 /// The reserve that is subtracted from fast memory before the upper layers get theirs:
-/// migration space of min(2 GiB, 2 %) and the scratch of `threads` searches.
+/// the scratch of `threads` searches and, if L0 is on a drive, what they read it into: 16
+/// MiB each, at most 2 % in all. `fast_memory_bytes`: 0 if L0 is addressable, since what
+/// is prefetched from there lies in the CPU's cache.
 std::uint64_t ReservedFastBytes(std::uint64_t fast_memory_bytes, int threads);
 
 /// The quantities that determine what fast memory has to hold.

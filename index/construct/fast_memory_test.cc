@@ -53,10 +53,10 @@ TEST(FastBytes, AreTheFormula) {
 }
 
 TEST(ReservedFastBytes, IsMigrationSpaceAndScratch) {
-  EXPECT_EQ(ReservedFastBytes(100_GiB, 0), 2_GiB);
-  EXPECT_EQ(ReservedFastBytes(1000_GiB, 0), 2_GiB) << "at most 2 GiB";
-  EXPECT_EQ(ReservedFastBytes(50_MiB, 0), 1_MiB) << "2 %";
-  EXPECT_GT(ReservedFastBytes(50_MiB, 4), ReservedFastBytes(50_MiB, 3));
+  const std::uint64_t scratch = ReservedFastBytes(0, 1);
+  EXPECT_EQ(ReservedFastBytes(0, 8), 8 * scratch) << "L0 is addressable";
+  EXPECT_EQ(ReservedFastBytes(100_GiB, 8), 8 * (scratch + 16_MiB));
+  EXPECT_EQ(ReservedFastBytes(50_MiB, 8), 8 * scratch + 1_MiB) << "2 %";
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace hmann {
 namespace {
 
 constexpr std::string_view kModeNames[] = {"multi-start", "graph", "quantized", "upper", "scan"};
-constexpr std::string_view kPrefetchNames[] = {"ahead", "off", "hop", "helper"};
+constexpr std::string_view kPrefetchNames[] = {"ahead", "off", "hop"};
 
 template <typename T>
 T FromNumber(double value) {
@@ -139,9 +139,9 @@ constexpr ParamInfo kParams[] = {
     Row<&SearchParams::prefetch, &ResolvedParams::prefetch>(
         {.name = "prefetch",
          .help = "how early node records of the slow tier are requested: hop (default), ahead, "
-                 "off, helper; answers do not change",
+                 "off; answers do not change",
          .modes = kAll,
-         .most = 3,
+         .most = 2,
          .with_target = true,
          .words = kPrefetchNames}),
     Row<&SearchParams::query_threads, &ResolvedParams::query_threads>(

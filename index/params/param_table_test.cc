@@ -71,7 +71,7 @@ TEST(ParamTable, WhatIsWrittenIsRead) {
       if (param.modes.Contains(mode)) param.set(params, param.whole ? 3 : 1.1f);
     }
     params.mode = mode;
-    params.prefetch = Prefetch::kHelper;
+    params.prefetch = Prefetch::kOff;
     const nlohmann::ordered_json json = ToJson(params);
     SearchParams options;
     ASSERT_TRUE(ParamsFromJson(json, &options).ok());

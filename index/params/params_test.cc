@@ -153,19 +153,13 @@ TEST(SearchParams, ATargetStandsForAllParamsButThoseThatMayStandBesideIt) {
 }
 
 TEST(SearchParams, WhatTheIndexCannotDoIsAPrecondition) {
-  SearchContext plain{.n = 1000, .n1 = 100}, unhelped = plain;
-  unhelped.has_helpers = false;
+  const SearchContext plain{.n = 1000, .n1 = 100};
   const auto code = [](const SearchParams& options, const SearchContext& context) {
     return options.Resolve(context).status().code();
   };
   EXPECT_EQ(code({.mode = SearchMode::kQuantized}, plain), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(code({.ef_l0 = 0, .mode = SearchMode::kQuantized, .nprobe = 1}, kByNode),
             absl::StatusCode::kOk);
-  EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, plain), absl::StatusCode::kOk);
-  EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, unhelped), absl::StatusCode::kFailedPrecondition);
-  unhelped.block_tier = true;
-  EXPECT_EQ(code({.prefetch = Prefetch::kHelper}, unhelped), absl::StatusCode::kOk)
-      << "a device copies by itself";
 }
 
 }  // namespace

@@ -271,11 +271,6 @@ absl::Status CheckIndexHas(const ResolvedParams& params, const SearchContext& co
         "epsilon: expected -1, since inner products have either sign and no multiples of a "
         "distance");
   }
-  if (params.prefetch == Prefetch::kHelper && !context.has_helpers && !context.block_tier) {
-    return FailedPrecondition(
-        "prefetch: helper needs helper threads, and the index was opened without: give it "
-        "--helpers 1");
-  }
   if (params.mode == SearchMode::kQuantized && !context.has_codes) {
     return FailedPrecondition(
         "mode: quantized needs an index with codes, and this one has none: build it with --bits 2");

@@ -1,7 +1,6 @@
 #include "index/search/block_frames.h"
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 
 #include "index/base/check.h"
@@ -29,7 +28,7 @@ void BlockFrames::Free(std::uint32_t place) {
 }
 
 std::uint32_t BlockFrames::Pin(NodeId id) {
-  const std::uint32_t place = Acquire(id, false, 0);
+  const std::uint32_t place = Acquire(id, false);
   HMANN_CHECK(place != IdMap::kAbsent);
   if (entries_[place].pins++ == 0 && !IsHere(place)) ++pending_;
   return place;
@@ -49,8 +48,8 @@ const std::byte* BlockFrames::Record(NodeId id, std::uint32_t place) const {
          (index_.records.Offset(id) - std::uint64_t{entries_[place].unit} * kBlockBytes);
 }
 
-void BlockFrames::FetchAhead(NodeId id, std::uint32_t rank, std::uint32_t spare) {
-  if (free_.size() > spare) Acquire(id, true, rank);
+void BlockFrames::FetchAhead(NodeId id, std::uint32_t spare) {
+  if (free_.size() > spare) Acquire(id, true);
 }
 
 std::uint32_t BlockFrames::TakeFrame(bool ahead) {
@@ -67,7 +66,7 @@ std::uint32_t BlockFrames::TakeFrame(bool ahead) {
   return taken_.back();
 }
 
-std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
+std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead) {
   const std::uint32_t unit = UnitOf(id);
   std::uint32_t place = units_.Find(unit);
   if (place != IdMap::kAbsent) {
@@ -77,7 +76,7 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
     ++io_.migrated_used;
     if (entry.state == State::kUnderWay) {
       ++io_.migrated_late;
-      queue_->MakeDemand(Tag(place), BlockQueue::Clock::now());
+      queue_->MakeDemand(Tag(place));
     }
     return place;
   }
@@ -95,12 +94,8 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead, std::uint32_t rank) {
     ++io_.cache_hits;
     return place;
   }
-  // Candidate number `rank` is expanded about `rank` reads from now. The latest safe
-  // times of a query follow the order of the ranks.
-  constexpr auto kReadTime = std::chrono::microseconds(100);
-  queue_->Push({{std::uint64_t{unit} * kBlockBytes, entry.bytes, first_frame_ + place, Tag(place)},
-                ahead,
-                BlockQueue::Clock::now() + rank * kReadTime});
+  queue_->Push({std::uint64_t{unit} * kBlockBytes, entry.bytes, first_frame_ + place, Tag(place)},
+               ahead);
   ++under_way_;
   ++io_.io_reads;
   io_.io_bytes += entry.bytes;

@@ -54,9 +54,9 @@ class BlockFrames {
   bool HasRecord(NodeId id) const;
   /// The record in `place`, which must be here.
   const std::byte* Record(NodeId id, std::uint32_t place) const;
-  /// Requests a record that will probably be wanted as number `rank` from now, if more
-  /// than `spare` frames are free.
-  void FetchAhead(NodeId id, std::uint32_t rank, std::uint32_t spare);
+  /// Requests a record that will probably be wanted, if more than `spare` frames are
+  /// free.
+  void FetchAhead(NodeId id, std::uint32_t spare);
 
   /// Handles a finished read. Errors: the device's, if the blocks are pinned.
   absl::Status HandleDone(const BlockDone& done);
@@ -84,7 +84,7 @@ class BlockFrames {
     return static_cast<std::uint32_t>(index_.records.Offset(id) / kBlockBytes);
   }
   /// Returns IdMap::kAbsent if the read is ahead and no frame is free.
-  std::uint32_t Acquire(NodeId id, bool ahead, std::uint32_t rank);
+  std::uint32_t Acquire(NodeId id, bool ahead);
   std::uint32_t TakeFrame(bool ahead);
   void Free(std::uint32_t place);
   bool ReadCache(const Entry& entry, std::byte* frame) const;

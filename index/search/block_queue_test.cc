@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <vector>
 
 namespace hmann {
 namespace {
-
-using Clock = BlockQueue::Clock;
 
 /// Accepts reads and completes them on request. The tests check what the queue does in
 /// between.
@@ -24,7 +23,7 @@ class ManualReader : public BlockReader {
     for (const BlockRead& read : reads) tags_.push_back(read.tag);
     return reads.size();
   }
-  absl::Status Wait(Clock::time_point, std::vector<BlockDone>*) override {
+  absl::Status Wait(std::chrono::steady_clock::time_point, std::vector<BlockDone>*) override {
     return absl::OkStatus();
   }
 
@@ -41,31 +40,27 @@ class ManualReader : public BlockReader {
   std::vector<std::uint64_t> tags_;
 };
 
-BlockQueue::Read Read(std::uint64_t tag, bool ahead, int due) {
+BlockRead Read(std::uint64_t tag) {
   return {
-      {.offset = tag * 4096, .bytes = 4096, .frame = static_cast<std::uint32_t>(tag), .tag = tag},
-      ahead,
-      Clock::time_point() + std::chrono::microseconds(due)};
+      .offset = tag * 4096, .bytes = 4096, .frame = static_cast<std::uint32_t>(tag), .tag = tag};
 }
 
-TEST(BlockQueue, DemandGoesFirstThenTheLatestSafeTime) {
+TEST(BlockQueue, DemandGoesFirstAndEachClassInOrderOfArrival) {
   ManualReader reader(8);
   BlockQueue queue(&reader);
-  for (const auto& read : {Read(1, true, 1), Read(2, false, 30), Read(3, true, 0),
-                           Read(4, false, 10), Read(5, false, 20)})
-    queue.Push(read);
+  for (const std::uint64_t tag : {1, 2, 3, 4, 5}) queue.Push(Read(tag), tag % 2 == 1);
   ASSERT_TRUE(queue.Pump().ok());
-  EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{4, 5, 2, 3, 1}));
+  EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{2, 4, 1, 3, 5}));
   EXPECT_TRUE(queue.empty());
 }
 
 TEST(BlockQueue, ReadsAheadTakeAtMostHalfOfThePlaces) {
   ManualReader reader(4);
   BlockQueue queue(&reader);
-  for (std::uint64_t tag = 0; tag < 6; ++tag) queue.Push(Read(tag, true, static_cast<int>(tag)));
+  for (std::uint64_t tag = 0; tag < 6; ++tag) queue.Push(Read(tag), true);
   ASSERT_TRUE(queue.Pump().ok());
   EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{0, 1}));
-  queue.Push(Read(10, false, 99));
+  queue.Push(Read(10), false);
   ASSERT_TRUE(queue.Pump().ok());
   EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{0, 1, 10})) << "demand finds a place";
   queue.NoteDone(reader.EndFirst());
@@ -76,18 +71,17 @@ TEST(BlockQueue, ReadsAheadTakeAtMostHalfOfThePlaces) {
 TEST(BlockQueue, AReadAheadThatIsWaitedForBecomesDemand) {
   ManualReader reader(2);
   BlockQueue queue(&reader);
-  for (std::uint64_t tag = 0; tag < 4; ++tag) queue.Push(Read(tag, true, static_cast<int>(tag)));
-  EXPECT_TRUE(queue.MakeDemand(3, Clock::time_point()));
+  for (std::uint64_t tag = 0; tag < 4; ++tag) queue.Push(Read(tag), true);
+  EXPECT_TRUE(queue.MakeDemand(3));
   ASSERT_TRUE(queue.Pump().ok());
   EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{3, 0}));
-  EXPECT_FALSE(queue.MakeDemand(3, Clock::time_point())) << "it is on its way";
+  EXPECT_FALSE(queue.MakeDemand(3)) << "it is on its way";
 }
 
 TEST(BlockQueue, NothingIsLostWhenTheRingRefuses) {
   ManualReader reader(4);
   BlockQueue queue(&reader);
-  for (std::uint64_t tag = 0; tag < 3; ++tag)
-    queue.Push(Read(tag, tag == 0, static_cast<int>(tag)));
+  for (std::uint64_t tag = 0; tag < 3; ++tag) queue.Push(Read(tag), tag == 0);
   reader.refuses_ = true;
   EXPECT_EQ(queue.Pump().code(), absl::StatusCode::kInternal);
   reader.refuses_ = false;
@@ -98,11 +92,10 @@ TEST(BlockQueue, NothingIsLostWhenTheRingRefuses) {
 TEST(BlockQueue, RemovedReadsAreNotStarted) {
   ManualReader reader(8);
   BlockQueue queue(&reader);
-  for (std::uint64_t tag = 0; tag < 6; ++tag)
-    queue.Push(Read(tag, false, static_cast<int>(6 - tag)));
+  for (std::uint64_t tag = 0; tag < 6; ++tag) queue.Push(Read(tag), false);
   queue.Remove([](std::uint64_t tag) { return tag % 2 == 0; });
   ASSERT_TRUE(queue.Pump().ok());
-  EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{5, 3, 1}));
+  EXPECT_EQ(reader.tags(), (std::vector<std::uint64_t>{1, 3, 5}));
 }
 
 /// Random pushes, completions and promotions: never over the depth, never over the half,
@@ -123,7 +116,7 @@ TEST(BlockQueue, KeepsItsRulesUnderAnyOrderOfEvents) {
          ++step) {
       for (std::uint64_t i = random(4); i > 0 && next < 400; --i, ++next) {
         ahead[next] = random(2) == 0;
-        queue.Push(Read(next, ahead[next], static_cast<int>(random(100))));
+        queue.Push(Read(next), ahead[next]);
       }
       const std::size_t before = reader.InFlight();
       ASSERT_TRUE(queue.Pump().ok());

@@ -17,10 +17,6 @@ using Clock = StopCheck::Clock;
 /// million SIFT vectors.
 constexpr std::uint64_t kMostFrames = 1024;
 
-bool FetchesAhead(const ResolvedParams& params) {
-  return params.prefetch == Prefetch::kAhead || params.prefetch == Prefetch::kHelper;
-}
-
 }  // namespace
 
 std::uint32_t DiskExecutor::MinFrames(const PlacedIndex& index, const ResolvedParams& params) {
@@ -80,8 +76,7 @@ void DiskExecutor::Start(Slot& slot, const QueryBatch& batch, std::size_t which)
 }
 
 void DiskExecutor::Slot::Expect(std::span<const NodeId> ids) {
-  std::uint32_t rank = 0;
-  for (const NodeId id : ids) frames.FetchAhead(id, rank++, spare);
+  for (const NodeId id : ids) frames.FetchAhead(id, spare);
   // The next wait for a read reports a device error.
   if (!queue->empty()) queue->Pump().IgnoreError();
 }
@@ -96,10 +91,9 @@ bool DiskExecutor::Fetch(Slot& slot, Reads& reads, const W& traversal,
     reads.places.push_back(slot.frames.Pin(wanted[reads.places.size()]));
   }
   if (is_new && !in_turn) {
-    std::uint32_t rank = 0;
     traversal.ForUpcoming(kUpcoming, [&](NodeId id) {
       // The links of an unpromoted candidate arrived with its vector.
-      if (id < index_.n1()) slot.frames.FetchAhead(id, rank++, MinFrames(index_, params));
+      if (id < index_.n1()) slot.frames.FetchAhead(id, MinFrames(index_, params));
       return id < index_.n1();
     });
   }
@@ -155,13 +149,13 @@ bool DiskExecutor::StepTraversal(Slot& slot, const ResolvedParams& params) {
 void DiskExecutor::FetchAheadOfL0(Slot& slot, const ResolvedParams& params) {
   // With cells, few of L1's candidates have their links read. Fetching them ahead cost a
   // quantized query on 1M SIFT vectors 8 useless reads of 28.
-  if (!FetchesAhead(params) ||
+  if (params.prefetch != Prefetch::kAhead ||
       (params.mode == SearchMode::kQuantized && (params.ef_l0 == 0 || params.nprobe > 0)))
     return;
   const Beam& found = slot.query.found();
   const std::uint32_t candidates = std::min({params.ef_l1, kUpcoming, found.size()});
   for (std::uint32_t i = 0; i < candidates; ++i)
-    slot.frames.FetchAhead(found.id(i), i, MinFrames(index_, params));
+    slot.frames.FetchAhead(found.id(i), MinFrames(index_, params));
   // The next wait for a read reports a device error.
   if (!queue_->empty()) queue_->Pump().IgnoreError();
 }

@@ -8,6 +8,7 @@
 
 #include "hmann/counters.h"
 #include "hmann/resolved_params.h"
+#include "index/search/access.h"
 #include "index/search/cached_records.h"
 #include "index/search/migration.h"
 #include "index/search/multi_start_traversal.h"
@@ -16,16 +17,17 @@
 
 namespace hmann {
 
-/// PlainAccess with every layer that an index may have: cached records, then migrated
-/// records, then memory that is slow or emulated as slow. Keeps its memory between
-/// queries; one per searching thread.
+/// PlainAccess with every layer that an index may have: cached records, then memory that
+/// is slow or emulated as slow. Keeps its memory between queries; one per searching
+/// thread.
 class LayeredAccess {
  public:
   static constexpr bool kWatchesL1 = true;
-  /// `shared`: outstanding lines of all accesses that take turns in one thread.
-  explicit LayeredAccess(const PlacedIndex& index, OutstandingLines* shared = nullptr)
+  /// `shared`: by all accesses that take turns in one thread.
+  LayeredAccess(const PlacedIndex& index, ThreadShare& shared)
       : index_(index),
-        memory_(index.emulated, shared),
+        memory_(index.emulated, &shared.lines),
+        pages_(shared.pages),
         migration_(index, memory_, counts_),
         fast_(std::max<std::size_t>(kBeamsAtOnce * index.records.max_links, kMaxBeamWidth)),
         cached_(index, fast_.size(), counts_) {}
@@ -43,6 +45,10 @@ class LayeredAccess {
     for (std::size_t i = 0; i < ids.size(); ++i) records[i] = Call(ids[i], part, i);
   }
   void Hint(NodeId id) { Fetch(id, RecordPart::kLinks); }
+
+  void Send() {
+    if (pages_.on()) pages_.Send();
+  }
 
   /// Waits for what AskAll(ids, part) requested.
   void Await(std::span<const NodeId> ids, RecordPart part) {
@@ -66,7 +72,6 @@ class LayeredAccess {
   const std::byte* Call(NodeId id, RecordPart part, std::size_t slot) {
     migration_.CountUse(id, part);
     const std::byte* copy = cached_.Find(id, part, slot);
-    if (copy == nullptr) copy = migration_.Find(id);
     fast_[slot] = copy != nullptr ? 1 : 0;
     if (copy != nullptr) return copy;
     Fetch(id, part);
@@ -74,12 +79,16 @@ class LayeredAccess {
   }
   void Fetch(NodeId id, RecordPart part) {
     if (prefetch_ == Prefetch::kOff) return;
-    index_.ForBytes(id, part, [&](std::span<const std::byte> bytes) { memory_.Fetch(bytes); });
+    index_.ForBytes(id, part, [&](std::span<const std::byte> bytes) {
+      if (pages_.on()) pages_.Add(bytes);
+      memory_.Fetch(bytes);
+    });
   }
 
   const PlacedIndex& index_;
   Counters counts_;
   SlowMemory memory_;
+  PageAhead& pages_;
   Migration migration_;
   std::vector<char> fast_;  ///< [slot]: Ask gave a copy in fast memory
   CachedRecords cached_;

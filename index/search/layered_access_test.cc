@@ -139,10 +139,9 @@ TEST_F(AccessLayers, MigrationFetchesLinksOfTheNearestAndThenWhatTheFirstLinksTo
   migration.CountUse(rows[0], RecordPart::kLabel);
   EXPECT_EQ(counts_.migrated_used, 2u);
   EXPECT_EQ(counts_.migrated_late, 0u) << "as far as can be told";
-  EXPECT_EQ(migration.Find(20), nullptr) << "no helper";
-  migration.Begin(Prefetch::kHelper);
+  migration.Begin(Prefetch::kAhead);
   migration.Stepped(beam, 3);
-  EXPECT_EQ(counts_.migrated, 11 + rows.size()) << "a new query; without helpers kHelper is kAhead";
+  EXPECT_EQ(counts_.migrated, 11 + rows.size()) << "a new query";
 }
 
 TEST_F(AccessLayers, MigrationEndsAtItsBytes) {
@@ -179,59 +178,20 @@ TEST_F(AccessLayers, MigrationNeverStandsInTheWayOfDemandAndFollowsNothingThatIs
   EXPECT_EQ(counts_.migrated_late, 1u);
 }
 
-TEST_F(AccessLayers, MigrationFindsWhatHelpersHaveCopied) {
-  MigrationHelpers helpers(1, nullptr);
-  placed_.helpers = &helpers;
-  SlowMemory memory(nullptr);
-  {
-    Migration migration(placed_, memory, counts_);
-    migration.Begin(Prefetch::kAhead);
-    EXPECT_EQ(helpers.spaces(), 0u);
-    migration.Begin(Prefetch::kHelper);
-    EXPECT_EQ(helpers.spaces(), 1u);
-    const Beam beam = Found({10, 20});
-    migration.Stepped(beam, 1);
-    EXPECT_EQ(migration.Find(20), nullptr);
-    const std::vector<NodeId> rows = RowsBehind(10);
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    for (const NodeId id : {NodeId{10}, rows.back()}) {
-      while (migration.Find(id) == nullptr && std::chrono::steady_clock::now() < give_up) {
-        helpers.Wake();
-        std::this_thread::yield();
-      }
-      ASSERT_NE(migration.Find(id), nullptr);
-      placed_.ForBytes(id, RecordPart::kRecord, [&](std::span<const std::byte> bytes) {
-        const std::ptrdiff_t at = bytes.data() - placed_.Record(id);
-        EXPECT_TRUE(Same({migration.Find(id) + at, bytes.size()}, bytes));
-      });
-      migration.Stepped(beam, 1);
-    }
-    EXPECT_EQ(counts_.migrated, 1 + rows.size());
-    migration.CountUse(10, RecordPart::kLinks);
-    EXPECT_EQ(counts_.migrated_used, 1u);
-    EXPECT_EQ(counts_.migrated_late, 0u);
-    migration.Begin(Prefetch::kOff);
-    EXPECT_EQ(migration.Find(10), nullptr);
-  }
-  EXPECT_EQ(helpers.spaces(), 0u);
-}
-
 /// With any combination of layers, a record equals that of PlainAccess.
 TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
   EmulatedBus soon({.latency_ns = 100}, 1, TickClock().Now());
-  MigrationHelpers helpers(1, &soon);
   const auto cache =
       *MakeRecordCache(placed_, 100 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
-  PlainAccess plain(index_.placed());
+  ThreadShare shared(placed_);
+  PlainAccess plain(index_.placed(), shared);
   for (const bool emulated : {false, true}) {
     for (const bool cached : {false, true}) {
       placed_.emulated = emulated ? &soon : nullptr;
       placed_.cache = cached ? cache.get() : nullptr;
-      placed_.helpers = &helpers;
-      LayeredAccess access(placed_);
+      LayeredAccess access(placed_, shared);
       Counters counts;
-      for (const Prefetch prefetch :
-           {Prefetch::kOff, Prefetch::kHop, Prefetch::kAhead, Prefetch::kHelper}) {
+      for (const Prefetch prefetch : {Prefetch::kOff, Prefetch::kHop, Prefetch::kAhead}) {
         access.Begin(prefetch);
         for (std::uint64_t draw = 0; draw < 2000; ++draw) {
           access.Stepped(Found({static_cast<NodeId>(RandomBelow(1, draw, placed_.n1()))}), 1);
@@ -250,8 +210,7 @@ TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
         Counters of_query;
         access.AddCounts(of_query);
         EXPECT_EQ(of_query.cache_hits > 0, cached);
-        EXPECT_EQ(of_query.migrated > 0,
-                  prefetch == Prefetch::kAhead || prefetch == Prefetch::kHelper);
+        EXPECT_EQ(of_query.migrated > 0, prefetch == Prefetch::kAhead);
         EXPECT_EQ(of_query.migrated_used > 0, of_query.migrated > 0);
       }
     }

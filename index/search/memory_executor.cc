@@ -23,12 +23,14 @@ void AskFor(const W& traversal, Access& access, std::vector<const std::byte*>& r
   const RecordPart part = traversal.Part();
   if (records.size() < wanted.size()) records.resize(wanted.size());
   access.AskAll(wanted, part, records.data());
-  if (part != RecordPart::kRow) return;
   // The runners-up are expanded next unless one of these vectors beats them.
-  traversal.ForUpcoming(width, [&access](NodeId next) {
-    access.Hint(next);
-    return true;
-  });
+  if (part == RecordPart::kRow) {
+    traversal.ForUpcoming(width, [&access](NodeId next) {
+      access.Hint(next);
+      return true;
+    });
+  }
+  access.Send();
 }
 
 template <Traversal W, typename Access>
@@ -71,6 +73,7 @@ absl::Status MemoryExecutor::RunParts(Slot<Access>& slot, State<Access>& state,
   }
   const auto run_part = [&](std::size_t i) {
     Helper<Access>& helper = *state.helpers[i];
+    helper.shared.pages.Follow(shared_.pages);
     helper.access.Begin(batch.params.prefetch);
     StopCheck stop(batch.limits);
     helper.status = absl::OkStatus();
@@ -102,6 +105,7 @@ template <typename Access>
 bool MemoryExecutor::Begin(Slot<Access>& slot, const QueryBatch& batch, std::size_t* next) {
   for (; *next < batch.n; ++*next) {
     slot.cut = StopCheck::CutOf(batch.limits);
+    shared_.pages.Begin();
     slot.access.Begin(batch.params.prefetch);
     slot.query.Exclude(batch.limits.excluded);
     const absl::Status opened = slot.query.Open(batch.query(*next), batch.params,
@@ -139,7 +143,7 @@ absl::Status MemoryExecutor::RunWith(State<Access>& state, const QueryBatch& bat
   const std::size_t slots =
       std::min<std::size_t>(batch.n, std::clamp(batch.in_flight, 1u, kMostInFlight));
   while (state.slots.size() < slots)
-    state.slots.push_back(std::make_unique<Slot<Access>>(index_, &outstanding_));
+    state.slots.push_back(std::make_unique<Slot<Access>>(index_, shared_));
   StopCheck stop(batch.limits);
   absl::Status status = stop.Now();
   std::size_t next = 0, busy = 0;
@@ -187,9 +191,9 @@ absl::Status MemoryExecutor::Run(const QueryBatch& batch) {
 template <typename Access>
 absl::Status MemoryExecutor::ReadWith(State<Access>& state, const RecordBatch& batch) {
   constexpr std::size_t kAtOnce = 16;
-  if (state.slots.empty())
-    state.slots.push_back(std::make_unique<Slot<Access>>(index_, &outstanding_));
+  if (state.slots.empty()) state.slots.push_back(std::make_unique<Slot<Access>>(index_, shared_));
   Access& access = state.slots[0]->access;
+  shared_.pages.Begin();
   access.Begin(Prefetch::kHop);
   StopCheck stop(batch.limits);
   HMANN_RETURN_IF_ERROR(stop.Now());
@@ -197,6 +201,7 @@ absl::Status MemoryExecutor::ReadWith(State<Access>& state, const RecordBatch& b
   for (std::size_t begin = 0; begin < batch.ids.size(); begin += kAtOnce) {
     const auto ids = batch.ids.subspan(begin, std::min(kAtOnce, batch.ids.size() - begin));
     access.AskAll(ids, batch.part, records);
+    access.Send();
     access.Await(ids, batch.part);
     for (std::size_t i = 0; i < ids.size(); ++i) batch.done(begin + i, records[i]);
     HMANN_RETURN_IF_ERROR(stop.Step());

@@ -20,7 +20,7 @@ namespace hmann {
 class MemoryExecutor : public Executor {
  public:
   /// `index` must outlive the executor.
-  explicit MemoryExecutor(const PlacedIndex& index) : index_(index) {}
+  explicit MemoryExecutor(const PlacedIndex& index) : index_(index), shared_(index) {}
   absl::Status Run(const QueryBatch& batch) override;
   absl::Status Read(const RecordBatch& batch) override;
 
@@ -28,8 +28,7 @@ class MemoryExecutor : public Executor {
   /// A query in flight with its own access to the records.
   template <typename Access>
   struct Slot {
-    Slot(const PlacedIndex& index, OutstandingLines* shared)
-        : query(index), access(index, shared) {}
+    Slot(const PlacedIndex& index, ThreadShare& shared) : query(index), access(index, shared) {}
     Query query;
     Access access;
     std::vector<const std::byte*> records;  ///< the records that its traversal wants
@@ -39,7 +38,8 @@ class MemoryExecutor : public Executor {
   /// Scratch of query threads beyond the first.
   template <typename Access>
   struct Helper {
-    explicit Helper(const PlacedIndex& index) : access(index) {}
+    explicit Helper(const PlacedIndex& index) : shared(index), access(index, shared) {}
+    ThreadShare shared;
     Access access;
     std::vector<const std::byte*> records;
     absl::Status status;
@@ -71,7 +71,7 @@ class MemoryExecutor : public Executor {
   const PlacedIndex& index_;
   State<PlainAccess> plain_;
   State<LayeredAccess> layered_;
-  OutstandingLines outstanding_;         ///< of this thread, over all slots
+  ThreadShare shared_;                   ///< by all slots
   std::unique_ptr<ThreadPool> threads_;  ///< made at the first multi-threaded query
   Answer answer_;
   VisitedSet read_;

@@ -3,46 +3,34 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "hmann/counters.h"
 #include "hmann/resolved_params.h"
 #include "index/graph/beam.h"
 #include "index/graph/visited.h"
-#include "index/search/migration_helpers.h"
 #include "index/search/placed_index.h"
 #include "index/search/slow_memory.h"
 
 namespace hmann {
 
 /// The migration layer. While L1 is searched, it fetches ahead the records that L0 will
-/// probably need first, into the CPU's cache or, with helper threads, into a migration
-/// space. It fetches no part of a record twice, at most kMostBytes a query, and never
-/// when demand would have to wait for it.
+/// probably need first, into the CPU's cache. It fetches no part of a record twice, at
+/// most kMostBytes a query, and never when demand would have to wait for it.
 class Migration {
  public:
   /// Counts migrated, migrated_used and migrated_late. All arguments must outlive it.
   Migration(const PlacedIndex& index, SlowMemory& memory, Counters& counts)
       : index_(index), memory_(memory), counts_(counts) {}
-  ~Migration() {
-    if (space_.has_value()) index_.helpers->Remove(&*space_);
-  }
   Migration(const Migration&) = delete;
 
-  /// Starts a query. kAhead and kHelper fetch ahead, kHelper through the index's helpers
-  /// if it has any.
+  /// Starts a query. kAhead fetches ahead.
   void Begin(Prefetch prefetch) {
-    by_helpers_ = prefetch == Prefetch::kHelper && index_.helpers != nullptr;
-    window_ = prefetch == Prefetch::kAhead || prefetch == Prefetch::kHelper ? kMostWindow : 0;
+    window_ = prefetch == Prefetch::kAhead ? kMostWindow : 0;
     bytes_ = 0;
     followed_ = kNoNode;
     ahead_.Clear();
     used_.Clear();
-    if (!by_helpers_) return;
-    if (!space_.has_value()) index_.helpers->Add(&space_.emplace(index_));
-    space_->Begin();
-    index_.helpers->Wake();
   }
 
   /// L1's beam has changed. Fetches ahead the L0 links of its first `window` candidates,
@@ -64,9 +52,6 @@ class Migration {
       followed_ = candidate;
     }
   }
-
-  /// The record, if helpers have copied it; else nullptr.
-  const std::byte* Find(NodeId id) const { return by_helpers_ ? space_->Find(id) : nullptr; }
 
   /// Counts a use: the part is wanted now.
   void CountUse(NodeId id, RecordPart part) {
@@ -91,8 +76,8 @@ class Migration {
     const std::span<const std::byte> bytes = index_.Bytes(id, part);
     if (bytes_ + bytes.size() > kMostBytes) return false;
     if (ahead_.Contains(Key(id, part))) return true;
-    if (by_helpers_ ? !space_->Post(id) : !memory_.HasRoom()) return false;
-    if (!by_helpers_) memory_.Fetch(bytes);
+    if (!memory_.HasRoom()) return false;
+    memory_.Fetch(bytes);
     ahead_.Insert(Key(id, part));
     bytes_ += bytes.size();
     ++counts_.migrated;
@@ -102,16 +87,12 @@ class Migration {
   /// The record, if the part was fetched ahead and is here; else nullptr.
   const std::byte* Arrived(NodeId id, RecordPart part) const {
     if (!ahead_.Contains(Key(id, part))) return nullptr;
-    if (by_helpers_) return space_->Find(id);
     return memory_.Arrived(index_.Bytes(id, part)) ? index_.Record(id) : nullptr;
   }
 
   const PlacedIndex& index_;
   SlowMemory& memory_;
   Counters& counts_;
-  std::optional<MigrationSpace>
-      space_;  ///< known to the helpers from the first query that uses them
-  bool by_helpers_ = false;
   std::uint32_t window_ = 0;   ///< candidates of L1 to examine after each of its steps
   NodeId followed_ = kNoNode;  ///< nearest candidate, once its rows were fetched ahead
   std::uint64_t bytes_ = 0;

@@ -22,8 +22,6 @@
 
 namespace hmann {
 
-class MigrationHelpers;
-
 /// The part of a record that a traversal reads at a step. kRecord: an unpromoted node's
 /// whole record.
 enum class RecordPart : std::uint8_t { kLinks, kRow, kLabel, kRowAndLinks, kRecord };
@@ -62,10 +60,10 @@ struct PlacedIndex {
   const Region* blocks = nullptr;   ///< the region of a block tier that holds them
   EmulatedBus* emulated = nullptr;  ///< of an emulated tier: sees each access to l0
   BlockCache* cache =
-      nullptr;  ///< of slow records: by record if addressable, by block on a block tier
-  MigrationHelpers* helpers = nullptr;  ///< copy ahead, for Prefetch::kHelper
-  bool far = false;                     ///< l0 is farther than DRAM: worth prefetching during L1
-  std::uint64_t migration_bytes = 0;    ///< a searcher's buffers for block-tier reads
+      nullptr;          ///< of slow records: by record if addressable, by block on a block tier
+  bool mapped = false;  ///< l0 is in a mapped file, which may not fit in memory
+  bool far = false;     ///< l0 is farther than DRAM: worth prefetching during L1
+  std::uint64_t migration_bytes = 0;  ///< a searcher's buffers for block-tier reads
 
   NodeId n1() const { return layers.n1(); }
   /// L0 is memory that needs neither a cache nor an emulation layer.
@@ -84,7 +82,6 @@ struct PlacedIndex {
             .far = far,
             .has_ratios = kernels.metric != Metric::kInnerProduct,
             .scalar_bits = coded != nullptr ? coded->quantizer->bits() : 0,
-            .has_helpers = helpers != nullptr,
             .row_bytes = (coded != nullptr ? coded : this)->kernels.row_bytes};
   }
   const std::byte* Code(NodeId id) const {

@@ -127,11 +127,8 @@ std::vector<ResolvedParams> NextTo(const ResolvedParams& way, const SearchContex
       add([by](ResolvedParams& params) { *params.error_bound *= by; });
   }
   if (context.far || context.block_tier) {
-    for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kHelper, Prefetch::kHop}) {
-      const bool can =
-          prefetch != Prefetch::kHelper || (context.has_helpers && !context.block_tier);
-      if (can) add([prefetch](ResolvedParams& params) { params.prefetch = prefetch; });
-    }
+    for (const Prefetch prefetch : {Prefetch::kAhead, Prefetch::kHop})
+      add([prefetch](ResolvedParams& params) { params.prefetch = prefetch; });
   }
   return next;
 }

@@ -1,8 +1,11 @@
 #include <array>
 #include <cstring>
+#include <numeric>
+#include <thread>
 
 #include "hmann/tier.h"
 #include "index/base/chunked_checksum.h"
+#include "index/base/cpu.h"
 #include "index/base/prefetch.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
@@ -14,7 +17,8 @@ namespace {
 
 constexpr std::uint64_t kLine = 64;
 constexpr std::array<std::uint32_t, 9> kLoads = {1, 2, 4, 6, 8, 12, 16, 24, 32};
-constexpr std::uint64_t kSteps = 256;  ///< steps of each chain between looks at the clock
+constexpr std::uint64_t kSteps = 256;      ///< steps of each chain between looks at the clock
+constexpr std::uint64_t kChunk = 1 << 16;  ///< bytes of a stream between looks
 
 std::uint32_t Next(const std::byte* base, std::uint32_t line) {
   std::uint32_t next;
@@ -65,7 +69,6 @@ double TimeLoads(Chain& chain, std::uint32_t loads, Probes::Clock::duration slic
 
 /// Returns GB/s: bytes per ns.
 double TimeStream(Chain& chain, Probes::Clock::duration slice) {
-  constexpr std::uint64_t kChunk = 1 << 16;
   const double ns_per_byte = NsPerUnit(slice, kChunk, [&] {
     const std::byte* begin = chain.base + chain.read;
     if (chain.emulated != nullptr) chain.emulated->Use(begin, kChunk);
@@ -79,6 +82,16 @@ double TimeStream(Chain& chain, Probes::Clock::duration slice) {
     chain.read = (chain.read + kChunk) % (chain.bytes / kChunk * kChunk);
   });
   return 1 / ns_per_byte;
+}
+
+/// Returns GB/s of a thread for each chain, all at once.
+double TimeStreams(std::vector<Chain>& chains, Probes::Clock::duration slice) {
+  std::vector<double> each(chains.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < chains.size(); ++i)
+    threads.emplace_back([&, i] { each[i] = TimeStream(chains[i], slice); });
+  for (std::thread& thread : threads) thread.join();
+  return std::accumulate(each.begin(), each.end(), 0.0);
 }
 
 }  // namespace
@@ -97,19 +110,23 @@ absl::StatusOr<Buffer> MakeLoadChain(std::uint64_t bytes) {
 absl::Status AddMemoryProbes(const std::string& tier, const Buffer& source, MemoryProfile& profile,
                              Probes& probes, Progress& progress) {
   HMANN_ASSIGN_OR_RETURN(const std::unique_ptr<Tier> made, MakeTier(tier));
-  auto chain = std::make_shared<Chain>();
-  {
-    auto keep = std::make_shared<std::pair<std::unique_ptr<Tier>, Region>>();
-    ChunkedChecksum checksum;
-    checksum.Append(source.data(), source.size());
-    const PlacementSource placement{{source.data(), source.size()}, checksum.Digest()};
-    HMANN_ASSIGN_OR_RETURN(keep->second, made->Place(placement, progress));
-    chain->base = keep->second.data();
-    chain->bytes = keep->second.size();
-    if (keep->second.emulated() != nullptr)
-      chain->emulated = std::make_unique<EmulatedLines>(keep->second.emulated());
-    chain->owner = std::move(keep);
+  ChunkedChecksum checksum;
+  checksum.Append(source.data(), source.size());
+  const PlacementSource placement{{source.data(), source.size()}, checksum.Digest()};
+  HMANN_ASSIGN_OR_RETURN(Region placed, made->Place(placement, progress));
+  const auto region = std::make_shared<Region>(std::move(placed));
+  // One for each core, each at a place of its own.
+  auto chains = std::make_shared<std::vector<Chain>>(static_cast<std::size_t>(UsableCores()));
+  for (std::size_t i = 0; i < chains->size(); ++i) {
+    Chain& one = (*chains)[i];
+    one.owner = region;
+    one.base = region->data();
+    one.bytes = region->size();
+    one.read = i * (one.bytes / kChunk / chains->size()) * kChunk;
+    if (region->emulated() != nullptr)
+      one.emulated = std::make_unique<EmulatedLines>(region->emulated());
   }
+  const std::shared_ptr<Chain> chain(chains, chains->data());
   for (std::size_t i = 0; i < chain->at.size(); ++i)
     chain->at[i] = static_cast<std::uint32_t>(i * chain->lines() / chain->at.size());
   profile.tier = tier;
@@ -121,6 +138,7 @@ absl::Status AddMemoryProbes(const std::string& tier, const Buffer& source, Memo
   }
   probes.Add(&profile.bandwidth_gb_per_s,
              [chain](auto slice) { return TimeStream(*chain, slice); });
+  probes.Add(&profile.peak_gb_per_s, [chains](auto slice) { return TimeStreams(*chains, slice); });
   return absl::OkStatus();
 }
 

@@ -91,7 +91,7 @@ class MemoryRule {
   explicit MemoryRule(const PlanRequest& request)
       : request_(request),
         drive_(request.slow.starts_with("nvme")),
-        reserve_(ReservedFastBytes(request.fast_bytes, request.threads) + request.attribute_bytes),
+        reserve_(Reserved(request.fast_bytes) + request.attribute_bytes),
         budget_(request.fast_bytes - std::min(request.fast_bytes, reserve_)) {}
 
   absl::StatusOr<MemoryPlan> Plan() const {
@@ -109,6 +109,9 @@ class MemoryRule {
   }
 
  private:
+  std::uint64_t Reserved(std::uint64_t fast_bytes) const {
+    return ReservedFastBytes(drive_ ? fast_bytes : 0, request_.threads);
+  }
   double BytesAVector() const {
     return static_cast<double>(budget_) / static_cast<double>(request_.shape.n);
   }
@@ -221,8 +224,8 @@ class MemoryRule {
       plan.fast_bytes += line.tier == "dram" ? InPages(line.bytes) : 0;
     plan.bytes.push_back({"migration and scratch", "dram", reserve_ - request_.attribute_bytes});
     if (drive_ && !beside_l0) {
-      plan.migration_bytes = std::clamp<std::uint64_t>(
-          reserve_ / static_cast<std::uint64_t>(std::max(1, request_.threads)), 1_MiB, 16_MiB);
+      plan.migration_bytes = (Reserved(request_.fast_bytes) - Reserved(0)) /
+                             static_cast<std::uint64_t>(std::max(1, request_.threads));
     }
     HMANN_ASSIGN_OR_RETURN(plan.file_bytes, PlannedFileBytes(request_.shape, made.structure));
     Explain(made, beside_l0, plan);
@@ -263,9 +266,8 @@ class MemoryRule {
   }
 
   absl::Status TooSmall(std::uint64_t least) const {
-    std::uint64_t smallest = least + ReservedFastBytes(0, request_.threads);
-    while (least + ReservedFastBytes(smallest, request_.threads) > smallest)
-      smallest = least + ReservedFastBytes(smallest, request_.threads);
+    std::uint64_t smallest = least + Reserved(0);
+    while (least + Reserved(smallest) > smallest) smallest = least + Reserved(smallest);
     return ResourceExhausted("--fast-memory ", request_.fast_bytes, " is too small: at least ",
                              smallest, " are needed with ", request_.threads, " search threads");
   }

@@ -40,7 +40,7 @@ struct MemoryPlan {
   double cached_share = 0;            ///< of L0's blocks
   std::uint64_t migration_bytes = 0;  ///< per searching thread, if L0 is on a drive
   std::vector<PlacedBytes> bytes;
-  std::uint64_t reserve_bytes = 0;  ///< of fast memory: migration space and scratch
+  std::uint64_t reserve_bytes = 0;  ///< of fast memory: ReservedFastBytes and attributes
   std::uint64_t fast_bytes = 0;     ///< with the reserve, structures in whole pages
   std::uint64_t file_bytes = 0;
   std::vector<std::string> rule;  ///< the three lines of the rule, with their numbers

@@ -82,6 +82,9 @@ TEST(PlanMemory, LinesAreTheFormulas) {
     EXPECT_GE(plan.fast_bytes, BytesOf(plan, "dram"));
     EXPECT_LE(plan.fast_bytes, request.fast_bytes);
     EXPECT_EQ(plan.reserve_bytes, ReservedFastBytes(request.fast_bytes, request.threads));
+    request.slow = "emulated:lat=300ns";
+    EXPECT_EQ(MustPlanRule(request).reserve_bytes, ReservedFastBytes(0, request.threads))
+        << "memory needs no buffers";
   }
 }
 

@@ -47,7 +47,9 @@ Json ToJson(const MemoryProfile& memory) {
     in_flight.push_back({{"loads", at.loads}, {"ns_per_line", ToJson(at.ns_per_line)}});
   return {{"tier", memory.tier},
           {"in_flight", in_flight},
-          {"bandwidth_gb_per_s", ToJson(memory.bandwidth_gb_per_s)}};
+          {"bandwidth_gb_per_s", ToJson(memory.bandwidth_gb_per_s)},
+          {"peak_gb_per_s", ToJson(memory.peak_gb_per_s)},
+          {"thr", Rounded({memory.thr(), memory.peak_gb_per_s.spread})}};
 }
 
 Json ToJson(const BlockProfile& block) {

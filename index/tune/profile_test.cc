@@ -91,7 +91,7 @@ DeviceProfile SmallProfile() {
   profile.machine = ThisMachine();
   profile.noise = {7, 0.02, 0.5, 0.01, 0.25};
   profile.seconds = 4.5;
-  profile.memory = {{"dram", {{1, {90, 0.3}}, {8, {20, 0.02}}}, {12, 0.03}}};
+  profile.memory = {{"dram", {{1, {90, 0.3}}, {8, {20, 0.02}}}, {12, 0.03}, {30, 0.03}}};
   return profile;
 }
 
@@ -108,6 +108,8 @@ TEST(Profile, IsWrittenWithItsUnitsAndRounded) {
   EXPECT_FALSE(dram["in_flight"][1]["ns_per_line"].contains("noisy"));
   EXPECT_EQ(dram["in_flight"][1]["ns_per_line"]["median"], 20);
   EXPECT_EQ(dram["bandwidth_gb_per_s"]["median"], 12);
+  EXPECT_EQ(dram["peak_gb_per_s"]["median"], 30);
+  EXPECT_EQ(dram["thr"], 2.5);
 }
 
 // The machine's speed is unknown here, so this checks that each figure is there and in
@@ -132,6 +134,7 @@ TEST(MeasureProfile, GivesEveryFigure) {
     for (const LoadsInFlight& point : memory.in_flight)
       EXPECT_GT(point.ns_per_line.median, 0) << memory.tier << point.loads;
     EXPECT_GT(memory.bandwidth_gb_per_s.median, 0.01);
+    EXPECT_GT(memory.peak_gb_per_s.median, 0.01);
   }
   ASSERT_EQ(profile->blocks.size(), 1u);
   EXPECT_EQ(profile->blocks[0].file_bytes, 16_MiB);

@@ -46,9 +46,7 @@ void Loader::Load(const std::shared_ptr<ServedIndex>& index, const std::string& 
     if (!spec.open.has_value()) spec.open = open_;
     if (!spec.warm.has_value()) spec.warm = warm_;
   }
-  // Helper threads take part in searches, and would stay behind, too.
-  const bool low = spec.open->helper_threads == 0;
-  const absl::Status begun = Run(low, [this, index, path, spec, probe, done] {
+  const absl::Status begun = Run(true, [this, index, path, spec, probe, done] {
     absl::StatusOr<Replaced> loaded = index->Load(path, *spec.open, *spec.warm, probe);
     if (!loaded.ok()) return done(loaded.status());
     done(std::exchange(loaded->now, {}));

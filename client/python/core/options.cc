@@ -205,8 +205,6 @@ const OptionTable<OpenOptions>& OpenTable() {
       Row<T>("sq",
              "scalar quantization: 8 or 4 bits per component; 0: none; default: as the index has",
              HMANN_FIELD(sq_bits)),
-      Row<T>("helpers", "threads that copy ahead for prefetch='helper'",
-             HMANN_FIELD(helper_threads)),
   };
   return table;
 }

@@ -106,7 +106,7 @@ class ForkTest(FolderCase):
         self.assertEqual(status, 0)
 
     def test_the_child_gets_a_named_exception_and_may_open_anew(self):
-        for options in ({}, {"slow": "nvme"}, {"slow": "dram", "helpers": 1}):
+        for options in ({}, {"slow": "nvme"}):
             index = hmann.open(self.path, **options)
             expected = index.search(self.queries, 5)
 
@@ -129,7 +129,7 @@ class ForkTest(FolderCase):
     def test_a_child_that_ends_with_an_open_index(self):
         code = f"""
 import os, sys, hmann
-index = hmann.open({str(self.path)!r}, slow="nvme", helpers=1)
+index = hmann.open({str(self.path)!r}, slow="nvme")
 query = hmann.read_vectors({str(self.path.parent / "q.u8bin")!r})
 index.search(query, 3)
 if os.fork() == 0:

@@ -44,8 +44,7 @@ struct StructureBytes {
 /// Where a structure is stored while an index is open.
 struct Placement {
   /// Section of the file: "upper_links[1]", "fast_rows", "label_order", "l0". Or a
-  /// structure that Open creates: "cells", "scalar_codes", "l0_cache", "migration_space"
-  /// (of the searchers that used Prefetch::kHelper; it exists where helpers run).
+  /// structure that Open creates: "cells", "scalar_codes", "l0_cache".
   std::string structure;
   std::string tier;  ///< as requested: "dram", "mapped", ...
   /// As the kernel reports: "node 0: 100 %, 2 MiB pages 96 %, locked".

@@ -75,7 +75,7 @@ const ParamInfo* FindParam(std::string_view name);
 std::optional<double> Running(const ParamInfo& param, const ResolvedParams& params);
 
 std::string_view Name(SearchMode mode);    ///< "multi-start", "upper", ...
-std::string_view Name(Prefetch prefetch);  ///< "ahead", "off", "hop", "helper"
+std::string_view Name(Prefetch prefetch);  ///< "ahead", "off", "hop"
 
 /// Human-readable: "quantized ef_l1 16 ef_l0 48 nprobe 128 beam_width 8 error_bound 1.5".
 std::string DescribeParams(const ResolvedParams& params);

@@ -19,17 +19,14 @@ enum class SearchMode : std::uint8_t {
 constexpr std::size_t kModes = 5;
 
 /// How early a search requests its node records. The answers never depend on it. On 1M
-/// SIFT vectors, +300 ns, one thread of two cores, median us per query: graph hop 112,
-/// ahead 115, helper 137, off 321; quantized hop 80, helper 83, ahead 88, off 101.
+/// SIFT vectors, +300 ns, us per query: graph hop 130, ahead 132, off 316; quantized hop
+/// 87, ahead 104, off 127 (doc/notes/dropped.md).
 enum class Prefetch : std::uint8_t {
   /// While L1 is searched, the records that L0 needs first; then the records of each hop
   /// together.
   kAhead = 0,
   kOff = 1,  ///< nothing ahead: the search waits for each record at its turn
   kHop = 2,  ///< the records of a hop together; nothing before L0 starts
-  /// As kAhead, but a helper thread copies to the migration space (addressable tiers
-  /// only; a device does so by itself).
-  kHelper = 3,
 };
 
 constexpr std::uint32_t kMaxEf = 1u << 20;

@@ -22,9 +22,7 @@ struct SearchContext {
   /// Distances are never negative, so their ratios are meaningful.
   bool has_ratios = true;
   std::uint32_t scalar_bits = 0;  ///< bits of the scalar codes chosen at opening; 0: none
-  /// The index was opened with helper threads, for Prefetch::kHelper.
-  bool has_helpers = true;
-  std::uint32_t row_bytes = 0;               ///< that a distance reads; 0: unknown
+  std::uint32_t row_bytes = 0;    ///< that a distance reads; 0: unknown
   const Calibration* calibration = nullptr;  ///< of this index; nullptr: none; not owned
   std::optional<float> ef_scale = {};        ///< overrides the calibration
 };
@@ -87,7 +85,7 @@ struct SearchParams {
   /// Errors: those of Validate; INVALID_ARGUMENT for a parameter that the default mode
   /// does not accept or for matches of another index. FAILED_PRECONDITION for a request
   /// that the index cannot serve: the quantized mode without codes, `epsilon` with inner
-  /// products, helpers that it was opened without.
+  /// products.
   absl::StatusOr<ResolvedParams> Resolve(const SearchContext& context) const;
 
   bool operator==(const SearchParams&) const = default;

@@ -152,6 +152,10 @@ struct MemoryProfile {
   std::string tier;  ///< as MakeTier takes it: "dram", "numa:1", "emulated:lat=300ns"
   std::vector<LoadsInFlight> in_flight;  ///< ascending by loads; the first has 1
   Figure bandwidth_gb_per_s;             ///< one thread, sequential reads; 1 GB = 1e9 bytes
+  Figure peak_gb_per_s;                  ///< a thread on each usable core
+
+  /// Thr (section 6 of doc/paper.md): search threads that use the bandwidth up.
+  double thr() const { return peak_gb_per_s.median / bandwidth_gb_per_s.median; }
 };
 
 /// Random 4 KiB reads with `depth` reads constantly in flight.
