@@ -222,10 +222,10 @@ class Paper {
   }
 
   /// Stepping stones from HNSW to HM-ANN, Memory Mode and first touch, on emulated
-  /// Optane, one query at a time.
+  /// Optane.
   absl::Status Tiers() {
     Benchmark part = Part(n(), 1);
-    part.shapes = {{1, 1}};
+    part.shapes = {{1, 1}, {1, 4}};
     part.clock = RunClock::kWall;  // the threads of a query overlap
     TierBenchmark tiers;
     tiers.emulated = "optane";
@@ -249,6 +249,7 @@ class Paper {
                     {"slow", "emulated:" + tiers.emulated}});
       HMANN_ASSIGN_OR_RETURN(SystemSpec spec, BuiltinSystem("hmann", build));
       spec.name = name;
+      spec.keeps_several = false;
       for (int threads = 1; threads <= kMostThreads; threads *= 2) {
         const Json match = {{"query_threads", threads}};
         spec.curves.push_back({absl::StrCat(name, ", Thr ", threads), match, "emulated"});

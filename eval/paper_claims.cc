@@ -83,15 +83,15 @@ class Judge {
   }
 
   /// The row of a curve in a part; nullptr: there is none.
-  const Json* Row(const std::string& part, const std::string& curve) const {
+  const Json* Row(const std::string& part, const std::string& curve, int in_flight = 1) const {
     for (const Json& row : parts_.figures.at(part)["systems"])
-      if (row["curve"] == curve) return &row;
+      if (row["curve"] == curve && row["in_flight"] == in_flight) return &row;
     return nullptr;
   }
   /// A figure of a curve at a recall; kNone: it does not reach that, or has no such figure.
-  double At(const std::string& part, const std::string& curve, double recall,
-            const char* key) const {
-    const Json* row = Row(part, curve);
+  double At(const std::string& part, const std::string& curve, double recall, const char* key,
+            int in_flight = 1) const {
+    const Json* row = Row(part, curve, in_flight);
     if (row == nullptr) return kNone;
     for (const Json& at : (*row)["targets"]) {
       if (at["recall"] == recall && at[key].is_number()) return at[key].get<double>();
@@ -432,34 +432,40 @@ class Judge {
 
   void MemoryMode() {
     const std::string bytes = absl::StrFormat(", %g B, model", parts_.promoted_bytes);
-    Table table{"recall@1 0.95, equal bytes of DRAM",
-                {"system", "mean us", "multi-start is faster by", "graph is faster by"}};
-    const double written = At("tiers", Hmann("multi-start", "", ""), 0.95, "mean_us"),
-                 graph = At("tiers", Hmann("graph", "", ""), 0.95, "mean_us");
+    Table table{"Queries/s at recall@1 0.95, equal bytes of DRAM, on emulated Optane",
+                {"system", "one at a time", "multi-start is faster by", "graph is faster by",
+                 "4 in flight", "multi-start is faster by", "graph is faster by"}};
     std::vector<double> walks, gains;
+    const auto add = [&](const std::string& name, const std::string& curve) {
+      table.rows.push_back({name});
+      for (const int flight : {1, 4}) {
+        const double qps = At("tiers", curve, 0.95, "qps", flight);
+        const double walk = At("tiers", Hmann("multi-start", "", ""), 0.95, "qps", flight) / qps,
+                     gain = At("tiers", Hmann("graph", "", ""), 0.95, "qps", flight) / qps;
+        for (const std::string& cell : {Text(qps), Text(walk, "x"), Text(gain, "x")})
+          table.rows.back().push_back(cell);
+        if (flight > 1) continue;
+        walks.push_back(walk);
+        gains.push_back(gain);
+      }
+    };
     for (const char* name : {"Memory Mode", "Memory Mode, fully associative",
-                             "first-touch in load order", "first-touch in query order"}) {
-      const double us = At("tiers", Slow(absl::StrCat(name, bytes)), 0.95, "mean_us");
-      gains.push_back(us / graph);
-      walks.push_back(us / written);
-      table.rows.push_back({absl::StrCat("HNSW, ", name, " (model)"), Text(us),
-                            Text(us / written, "x"), Text(us / graph, "x")});
-    }
-    table.rows.push_back({"hmann, multi-start", Text(written), "", ""});
-    table.rows.push_back({"hmann, graph", Text(graph), "", ""});
+                             "first-touch in load order", "first-touch in query order"})
+      add(absl::StrCat("HNSW, ", name, " (model)"), Slow(absl::StrCat(name, bytes)));
+    add("hmann, multi-start", Hmann("multi-start", "", ""));
+    add("hmann, graph", Hmann("graph", "", ""));
     const bool held = walks[0] >= 1.9 && walks[2] >= 3.5,
                partly = gains[0] >= 1.2 && gains[2] >= 1.2;
     Add("3.6", "recall@1 above 0.95: 2x HNSW in Memory Mode, 3.7x first touch",
-        "models of both, fed with HNSW's trace, on emulated Optane, one query at a time",
+        "models of both, fed with HNSW's trace, on emulated Optane; one query at a time and four",
         absl::StrCat("multi-start ", Text(walks[0], "x"), " Memory Mode, ", Text(walks[2], "x"),
                      " first touch; graph ", Text(gains[0], "x"), " and ", Text(gains[2], "x")),
         held     ? kHeld
         : partly ? kPartly
                  : kNotHeld,
         "The cache (direct-mapped as the hardware, associative as the paper says), the order of "
-        "first touch, the "
-        "traversal. DRAM is the same in all rows. Not ruled out: concurrency, which the model "
-        "lacks.",
+        "first touch, the traversal, and concurrency: with four queries in flight HNSW hides its "
+        "waits, and the factors shrink. DRAM is the same in all rows.",
         std::vector<Table>{table});
   }
 

@@ -369,8 +369,11 @@ class FaissAdapter : public Adapter {
         std::make_unique<faiss::IndexIVFPQ>(cells.get(), dim, std::size_t{1} << 16, code, 8);
     lists->own_fields = cells.release() != nullptr;
     lists->quantizer_trains_alone = 1;
+    // Each of 256 centroids in two dimensions: 64 rows tell as much as 256.
+    lists->pq.cp.max_points_per_centroid = 64;
     auto turn = std::make_unique<faiss::OPQMatrix>(dim, code);
     turn->niter = 5;  // 50 by default, which take minutes
+    turn->max_train_points = 1 << 14;
     auto index = std::make_unique<faiss::IndexPreTransform>(turn.get(), lists.get());
     index->own_fields = turn.release() != nullptr && lists.release() != nullptr;
     return index;
