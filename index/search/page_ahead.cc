@@ -8,7 +8,7 @@
 namespace hmann {
 namespace {
 
-constexpr std::uintptr_t kPage = 4096;
+constexpr std::ptrdiff_t kPage = 4096;
 
 }  // namespace
 
@@ -16,13 +16,17 @@ void PageAhead::Look() {
   rusage use{};
   if (::getrusage(RUSAGE_THREAD, &use) != 0) return;
   // A page a query, in units of 512 bytes. With fewer, requests cost more than faults.
-  on_ = use.ru_inblock - read_ >= std::int64_t{kBetweenLooks * (kPage / 512)};
+  on_ = read_ >= 0 && use.ru_inblock - read_ >= std::int64_t{queries_} * kPage / 512;
   read_ = use.ru_inblock;
+  queries_ = 0;
+  until_look_ = std::min(2 * until_look_, 8u);
 }
 
 void PageAhead::Add(std::span<const std::byte> bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
-  for (std::uintptr_t page = begin / kPage; page * kPage < begin + bytes.size(); ++page)
+  const std::byte* const end = bytes.data() + bytes.size();
+  for (const std::byte* page =
+           bytes.data() - reinterpret_cast<std::uintptr_t>(bytes.data()) % std::size_t{kPage};
+       page < end; page += kPage)
     pages_.push_back(page);
 }
 
@@ -31,9 +35,9 @@ void PageAhead::Add(std::span<const std::byte> bytes) {
 void PageAhead::Send() {
   std::sort(pages_.begin(), pages_.end());
   for (std::size_t first = 0, end = 0; first < pages_.size(); first = end) {
-    for (end = first + 1; end < pages_.size() && pages_[end] - pages_[end - 1] <= 1;) ++end;
-    ::madvise(reinterpret_cast<void*>(pages_[first] * kPage),
-              (pages_[end - 1] + 1 - pages_[first]) * kPage, MADV_WILLNEED);
+    for (end = first + 1; end < pages_.size() && pages_[end] - pages_[end - 1] <= kPage;) ++end;
+    ::madvise(const_cast<std::byte*>(pages_[first]),
+              static_cast<std::size_t>(pages_[end - 1] + kPage - pages_[first]), MADV_WILLNEED);
   }
   pages_.clear();
 }

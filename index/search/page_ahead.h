@@ -14,15 +14,15 @@ namespace hmann {
 /// one and stops the thread.
 ///
 /// It is on while the queries of this thread have to read from a drive, which the kernel
-/// counts. For an index in memory it costs a system call every kBetweenLooks queries. One
-/// per searching thread.
+/// counts. For an index in memory it costs a system call in eight queries. One per
+/// searching thread.
 class PageAhead {
  public:
   explicit PageAhead(const PlacedIndex& index) : mapped_(index.mapped) {}
 
   /// A query begins.
   void Begin() {
-    if (mapped_ && ++queries_ % kBetweenLooks == 0) Look();
+    if (mapped_ && ++queries_ == until_look_) Look();
   }
   bool on() const { return on_; }
   /// On if `other` is, whose thread works on the same query.
@@ -34,15 +34,14 @@ class PageAhead {
   void Send();
 
  private:
-  static constexpr std::uint32_t kBetweenLooks = 8;
-
   void Look();
 
   const bool mapped_;
   bool on_ = false;
-  std::uint32_t queries_ = 0;
-  std::int64_t read_ = 0;              ///< by this thread, when it looked last
-  std::vector<std::uintptr_t> pages_;  ///< numbers
+  std::uint32_t queries_ = 0;            ///< since it looked last
+  std::uint32_t until_look_ = 1;         ///< queries
+  std::int64_t read_ = -1;               ///< by this thread, when it looked last; -1: never
+  std::vector<const std::byte*> pages_;  ///< that were added
 };
 
 }  // namespace hmann

@@ -140,7 +140,7 @@ MemoryPlan ForBytes(double bytes_a_vector, const std::string& slow, std::uint32_
 }
 
 /// These are the choices of the search over predicted times that the rule replaces
-/// (doc/notes/planner.md).
+/// (doc/notes/planner.md), whose reserve took some 1.3 % more of the memory.
 TEST(PlanMemory, TakesWhatTheSearchTook) {
   for (const auto& [bytes, bits, percent] : {std::tuple(10.0, 0u, 3.7),
                                              {27.0, 1u, 2.4},
@@ -149,7 +149,7 @@ TEST(PlanMemory, TakesWhatTheSearchTook) {
                                              {96.0, 4u, 12.4},
                                              {160.0, 4u, 42.5}}) {
     SCOPED_TRACE(bytes);
-    const PlanStructure structure = ForBytes(bytes, "nvme").structure;
+    const PlanStructure structure = ForBytes(0.987 * bytes, "nvme").structure;
     EXPECT_EQ(structure.bits, bits);
     EXPECT_EQ(structure.replicas, 1u);
     EXPECT_NEAR(structure.n1 / 1e6, percent, 0.02 * percent + 0.05);
@@ -157,7 +157,7 @@ TEST(PlanMemory, TakesWhatTheSearchTook) {
   for (const auto& [bytes, bits, percent] :
        {std::tuple(10.0, 0u, 3.7), {27.0, 0u, 10.0}, {60.0, 0u, 22.2}, {120.0, 2u, 33.8}}) {
     SCOPED_TRACE(bytes);
-    const PlanStructure structure = ForBytes(bytes, "emulated:lat=300ns").structure;
+    const PlanStructure structure = ForBytes(0.987 * bytes, "emulated:lat=300ns").structure;
     EXPECT_EQ(structure.bits, bits);
     EXPECT_NEAR(structure.n1 / 1e6, percent, 0.02 * percent + 0.05);
   }
@@ -216,7 +216,7 @@ TEST(PlanMemory, SaysItsThreeLinesWithTheNumbers) {
   ASSERT_EQ(plan.rule.size(), 3u);
   EXPECT_THAT(plan.rule[0], HasSubstr("L0 lies on nvme"));
   EXPECT_THAT(plan.rule[1], testing::AllOf(HasSubstr("here 2 bits"), HasSubstr("a guess")));
-  EXPECT_THAT(plan.rule[2], HasSubstr(": 2.4"));
+  EXPECT_THAT(plan.rule[2], HasSubstr(": 2.6"));
   EXPECT_THAT(ForBytes(500, "nvme", 96, DType::kF32).rule[2], HasSubstr(": 80 %"))
       << "of many vectors too";
 }
