@@ -138,7 +138,8 @@ class Judge {
            {Text(growth.exponent), Text(growth.at_billion, " us"), Percent(growth.error)})
         table.rows.back().push_back(cell);
       absl::StrAppend(&figure, figure.empty() ? "" : "; ", system, " ", Text(micros.back(), " us"),
-                      ", at 10^9 ", Text(growth.at_billion, " us"));
+                      ", at 10^9 ", Text(growth.at_billion, " us"), " (", Percent(growth.error),
+                      ")");
     }
     Add(claim, paper,
         absl::StrCat("all in DRAM, one thread, CPU time, up to ", Count(n()),
@@ -269,17 +270,19 @@ class Judge {
   }
 
   void InMemory() {
-    Table table{"Distances (us of CPU) a query", {"system"}};
+    Table table{"Distances, codes scored by OPQ + IMI (us of CPU) a query", {"system"}};
     for (const std::uint32_t k : {1u, 10u, 100u})
       for (const double recall : {0.9, 0.95, 0.99})
         table.head.push_back(absl::StrFormat("@%d %g", k, recall));
     for (const char* system : {kHnsw, kNsg, kImi, kWritten, kRun}) {
       table.rows.push_back({system});
       for (const std::uint32_t k : {1u, 10u, 100u}) {
-        for (const double recall : {0.9, 0.95, 0.99})
+        for (const double recall : {0.9, 0.95, 0.99}) {
+          const char* work = system == kImi ? "estimates" : "distances";
           table.rows.back().push_back(
-              absl::StrCat(Text(At(Dram(k, n()), system, recall, "distances")), " (",
+              absl::StrCat(Text(At(Dram(k, n()), system, recall, work)), " (",
                            Text(MicrosAt(Dram(k, n()), system, recall)), ")"));
+        }
       }
     }
     const auto work = [&](const char* of) { return At(Dram(1, n()), of, 0.99, "distances"); };
@@ -355,23 +358,29 @@ class Judge {
                 {"system", "mean us", "distances in L0 of the longest branch", "records"}};
     table.rows.push_back(
         {"HNSW", Text(hnsw), Text(At("tiers", Slow("HNSW all slow"), 0.95, "distances")), "-"});
-    double best = kNone;
+    double best = kNone, one = kNone, longest = kNone;
     for (const int threads : {1, 2, 4}) {
       const std::string curve = absl::StrCat("HNSW, parallel L0, Thr ", threads);
-      const double mean = threads > 2 ? kNone : At("tiers", curve, 0.95, "mean_us");
+      const double mean = threads > 2 ? kNone : At("tiers", curve, 0.95, "mean_us"),
+                   branch = CounterFrom("tiers", curve, 0.95, "longest_distances");
       best = std::fmin(best, mean);
-      table.rows.push_back({curve, threads > 2 ? "two cores: counted" : Text(mean),
-                            Text(CounterFrom("tiers", curve, 0.95, "longest_distances")),
+      if (threads == 1) one = mean / branch;
+      longest = branch;
+      table.rows.push_back({curve, threads > 2 ? "two cores: counted" : Text(mean), Text(branch),
                             Text(CounterFrom("tiers", curve, 0.95, "longest_accesses"))});
     }
     const double gain = hnsw / best;
     Add("3.4", "HNSW with parallel search of L0 alone, Thr 4: hardly better than HNSW",
         "HNSW's graph and layers (1 / M at random), multi-start from layer 1; Thr 1 and 2 timed, 4 "
         "counted",
-        absl::StrCat(Text(gain, "x"), " HNSW at recall@1 0.95"), gain < 1.3 ? kHeld : kNotHeld,
-        "Thr. The longest branch does not shrink in proportion to the threads, so more cores would "
-        "not help: "
-        "branches from entry points that are not near do the same work.",
+        absl::StrCat(Text(gain, "x"), " HNSW at recall@1 0.95; Thr 4 at most ",
+                     Text(hnsw / (one * longest), "x"), " if threads cost nothing"),
+        gain < 1.3 ? kHeld : kNotHeld,
+        "Thr, in time and in the work of the longest branch. That shrinks with the threads, so it "
+        "is "
+        "not the branches that are uneven: from entry points that are not near, they score more "
+        "nodes "
+        "than HNSW in all, and to start and await threads takes as long as such a search.",
         std::vector<Table>{table});
   }
 
