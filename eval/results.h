@@ -17,7 +17,7 @@
 /// - "runbook": a runbook of changes and searches at one target: mean `recall`,
 ///   `least_recall`, seconds of both, `merges`; before it, its "step" lines, one for each
 ///   search: `step` `vectors` `target` `recall` `qps`;
-/// - "claim": one of the paper's (JudgeClaims, paper.h);
+/// - "claim": one of the paper's (JudgeClaims, eval/paper);
 /// - "data": with several sizes, one of them, followed by all its lines.
 #pragma once
 

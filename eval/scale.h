@@ -44,10 +44,10 @@ std::uint64_t ScaleMemoryLimit(std::uint64_t n, double fast_bytes);
 /// Runs a benchmark for each size, fast bytes and tier, in its own folder below size-N.
 /// Returns the lines of all, grouped by size behind a line of kind "data", and writes
 /// them to <folder>/results.jsonl. A benchmark that an earlier identical run has finished
-/// does not run again (DoneBefore). A size's vectors and indexes are removed when it is done.
+/// does not run again. A size's vectors and indexes are removed when it is done.
 ///
-/// Errors: INVALID_ARGUMENT; those of Resample, StructureForBytes and RunBenchmark;
-/// CANCELLED.
+/// Errors: INVALID_ARGUMENT; those of DoneBefore, Resample, StructureForBytes and
+/// RunBenchmark; CANCELLED.
 absl::StatusOr<std::vector<Json>> RunScale(ScaleOptions options, Progress& progress,
                                            const Say& say);
 

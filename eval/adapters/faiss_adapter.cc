@@ -2,9 +2,9 @@
 // "hnsw-sq8" is HNSW over 8 bits a dimension, the best reranked. "ivf" is {"nlist": ...}
 // inverted lists of bytes, or of halves (floats, cosine). "ivfpq" is such lists of 4-bit
 // product codes in fast-scan order, the best reranked. "nsg" is NSG over floats, out of
-// the nearest neighbors that inverted lists find. "imi" is inverted lists by two codebooks,
-// over product codes of rotated vectors (OPQ). These two, and those that rerank, cannot
-// filter.
+// the nearest neighbors that inverted lists find. "imi" is inverted lists by two
+// codebooks, over product codes of rotated vectors (OPQ). These two, and those that
+// rerank, cannot filter.
 //
 // All queries go in one call, on one thread. For single queries, this version's HNSW
 // clears a visited table of n bytes each time, and its users avoid that in the same way.
@@ -326,8 +326,7 @@ class FaissAdapter : public Adapter {
     return refine;
   }
 
-  /// The kNear nearest rows of each row, approximately. In place of NN-descent, which takes
-  /// ten times as long here.
+  /// The kNear nearest rows of each row, approximately, and sooner than by NN-descent.
   static std::vector<Id> NearRows(Id n, int dim, const float* rows) {
     constexpr Id kBlock = 4096;
     faiss::IndexFlatL2 centroids(dim);

@@ -1,10 +1,9 @@
 // hmann behind the protocol that its baselines use. Build settings: {"promote": 0.16,
 // "method": "insertion", "alpha": 1.2, "bits": 2, "seed": 1, "from_hnswlib": FILE,
-// "memory": BYTES, "rank": "random"}, or {"index": FILE} for a finished index. Settings for
-// opening:
-// {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0,
-// "migration_bytes": 16777216, "sq": 0, "filter": TEXT, "attrs":
-// FILE, "types": TEXT}; attributes are made from the rows of "attrs". Search settings:
+// "memory": BYTES, "rank": "random"}, or {"index": FILE} for a finished index. Settings
+// for opening: {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0,
+// "migration_bytes": 16777216, "sq": 0, "filter": TEXT, "attrs": FILE, "types": TEXT};
+// attributes are made from the rows of "attrs". Search settings:
 // parameters, as `hmann search --json` names them: {"mode": "graph", "ef_l1": 16,
 // "ef_l0": 64}, or {"recall": 0.95}. All are optional.
 #include <memory>

@@ -11,8 +11,8 @@ namespace hmann::eval {
 
 /// The CPUs that this thread may use, in descending order.
 absl::StatusOr<std::vector<int>> AllowedCpus();
-/// Lets this thread, and threads that it starts from now on, run on these CPUs. Errors: as
-/// sched_setaffinity(2).
+/// Lets this thread, and threads that it starts from now on, run on these CPUs. Errors:
+/// as sched_setaffinity(2).
 absl::Status PinThisThread(std::span<const int> cpus);
 
 /// Times of a run.

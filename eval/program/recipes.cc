@@ -1,5 +1,5 @@
-// The recipes sweep, disk, tiers, scale, paper and runbook: how each fills a benchmark; and
-// report, which shows results again.
+// The recipes sweep, disk, tiers, scale, paper and runbook: how each fills a benchmark;
+// and report, which shows results again.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
 #include "eval/builtin_systems.h"
-#include "eval/paper.h"
+#include "eval/paper/paper.h"
 #include "eval/program/finished_flags.h"
 #include "eval/program/flags.h"
 #include "eval/results.h"

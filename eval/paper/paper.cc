@@ -1,4 +1,4 @@
-#include "eval/paper.h"
+#include "eval/paper/paper.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -83,8 +83,8 @@ class Paper {
  private:
   std::uint64_t n() const { return parts_.sizes.back(); }
 
-  /// Checks the inputs and writes the queries that are learned from and those that
-  /// figures are told of to files of their own.
+  /// Checks the inputs and writes two files: queries to learn from, and the others, which
+  /// give the figures.
   absl::Status Open() {
     BenchmarkData& job = each_.job;
     if (job.metric != Metric::kL2)

@@ -1,11 +1,11 @@
-/// What the claims of the paper are told with.
+/// Words, figures and tables of the paper's claims.
 #pragma once
 
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "eval/paper.h"
+#include "eval/paper/paper.h"
 
 namespace hmann::eval {
 

@@ -1,6 +1,6 @@
 // The paper's claims on the first 2,000 vectors of the shipped sample, through the real
 // programs.
-#include "eval/paper.h"
+#include "eval/paper/paper.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "eval/paper_claim.h"
+#include "eval/paper/claim.h"
 
 #include <cmath>
 

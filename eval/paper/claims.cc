@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "eval/paper_claim.h"
+#include "eval/paper/claim.h"
 #include "eval/structure.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
@@ -88,7 +88,7 @@ class Judge {
       if (row["curve"] == curve && row["in_flight"] == in_flight) return &row;
     return nullptr;
   }
-  /// A figure of a curve at a recall; kNone: it does not reach that, or has no such figure.
+  /// A figure of a curve at a recall; kNone: it does not reach that, or has none.
   double At(const std::string& part, const std::string& curve, double recall, const char* key,
             int in_flight = 1) const {
     const Json* row = Row(part, curve, in_flight);
