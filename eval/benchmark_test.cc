@@ -155,7 +155,7 @@ TEST_F(Sweep, AllContestantsOnTheSample) {
   std::map<std::string, int> kinds;
   for (const Json& line : *lines) ++kinds[line.value("kind", "")];
   const std::map<std::string, int> expected = {{"benchmark", 1}, {"dram", 1},  {"system", 8},
-                                               {"count", 15},    {"round", 2}, {"run", 8 * 3 * 2}};
+                                               {"count", 18},    {"round", 2}, {"run", 8 * 3 * 2}};
   EXPECT_EQ(kinds, expected);
   for (const char* key : {"cpu", "simd", "governor", "huge_pages", "kernel"})
     EXPECT_TRUE((*lines)[0]["environment"].contains(key)) << key;

@@ -11,6 +11,7 @@
 namespace hmann::eval {
 
 /// Default-constructed: no limits.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving json throws in assertions only.
 class MemoryPlaces {
  public:
   /// Builds the missing indexes without a limit, one program each, and measures the drive

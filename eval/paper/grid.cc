@@ -90,8 +90,9 @@ struct GridFindings {
 
 void FindDropped(const std::vector<Pair>& pairs, const MeasuredEquation& equation,
                  GridFindings& found) {
-  std::vector<double> times;
-  for (const Pair& pair : pairs) times.push_back(pair.us);
+  std::vector<double> times(pairs.size());
+  std::transform(pairs.begin(), pairs.end(), times.begin(),
+                 [](const Pair& pair) { return pair.us; });
   std::sort(times.begin(), times.end());
   for (const double quantile : {0.25, 0.5, 0.75}) {
     const double limit =

@@ -101,7 +101,7 @@ class Paper {
     parts_.m = job.m;
     for (const std::uint64_t size : {base.n() / 16, base.n() / 4, base.n()})
       parts_.sizes.push_back(size);
-    parts_.promoted_bytes = kPromote * static_cast<double>(base.row_bytes() + 8 * job.m + 4);
+    parts_.promoted_bytes = kPromote * static_cast<double>(IndexBytes(base) - 20);
     HMANN_RETURN_IF_ERROR(CheckRoom(base));
     HMANN_RETURN_IF_ERROR(MakeFolders(job.folder));
     key_ = {{"base", FileKey(job.base)}, {"queries", FileKey(job.queries)}, {"scale", scale_.name}};
@@ -114,12 +114,17 @@ class Paper {
     return absl::OkStatus();
   }
 
-  /// Estimates, in bytes a vector: NSG keeps floats and the lists of NN-descent; in
-  /// "tiers" up to ten programs hold an index each.
+  /// Of a vector, about.
+  std::uint64_t IndexBytes(const VectorFile& base) const {
+    return base.row_bytes() + 8 * std::uint64_t{each_.job.m} + 24;
+  }
+
+  /// Estimates: the build of NSG has floats three times and 64 nearest rows; in "tiers"
+  /// twelve programs hold an index each.
   absl::Status CheckRoom(const VectorFile& base) const {
-    const std::uint64_t index = base.row_bytes() + 8 * std::uint64_t{each_.job.m} + 24;
-    const std::uint64_t memory = base.n() * std::max(10 * index, 4 * base.dim() + kNsgBytes),
-                        disk = base.n() * (30 * index + 6 * base.dim() * 4);
+    const std::uint64_t index = IndexBytes(base), floats = std::uint64_t{4} * base.dim(),
+                        memory = base.n() * std::max(12 * index, 3 * floats + 1000),
+                        disk = base.n() * (30 * index + 6 * floats);
     if (memory > UsableMemoryBytes())
       return ResourceExhausted("--scale ", scale_.name, ": needs about ", FormatSize(memory),
                                " of memory, there are ", FormatSize(UsableMemoryBytes()),
@@ -291,7 +296,7 @@ class Paper {
     return absl::OkStatus();
   }
 
-  static constexpr std::uint64_t kLeast = 2000, kNsgBytes = 4200;
+  static constexpr std::uint64_t kLeast = 2000;
 
   const PaperScale& scale_;
   Benchmark each_;
