@@ -114,7 +114,7 @@ class Paper {
     return absl::OkStatus();
   }
 
-  /// Of a vector, about.
+  /// Bytes that a vector takes, roughly.
   std::uint64_t IndexBytes(const VectorFile& base) const {
     return base.row_bytes() + 8 * std::uint64_t{each_.job.m} + 24;
   }
