@@ -13,6 +13,7 @@
 #include "eval/hardware_limit.h"
 #include "eval/results.h"
 #include "eval/tier_benchmark.h"
+#include "hmann/build_options.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
@@ -23,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kPromote = 0.16;
 constexpr int kMostThreads = 4;  // of a query, as in the paper's evaluation
 
 /// One setting for each width.
@@ -49,7 +49,7 @@ Json Graph() {
 
 /// HM-ANN as the paper builds it.
 Json AsWritten() {
-  return {{"method", "insertion"}, {"alpha", 1}, {"bits", 0}, {"promote", kPromote}};
+  return {{"method", "insertion"}, {"alpha", 1}, {"bits", 0}, {"promote", kDefaultPromote}};
 }
 
 absl::StatusOr<SystemSpec> Named(const char* system, const std::string& name, const Json& build,
@@ -101,7 +101,7 @@ class Paper {
     parts_.m = job.m;
     for (const std::uint64_t size : {base.n() / 16, base.n() / 4, base.n()})
       parts_.sizes.push_back(size);
-    parts_.promoted_bytes = kPromote * static_cast<double>(IndexBytes(base) - 20);
+    parts_.promoted_bytes = kDefaultPromote * static_cast<double>(IndexBytes(base) - 20);
     HMANN_RETURN_IF_ERROR(CheckRoom(base));
     HMANN_RETURN_IF_ERROR(MakeFolders(job.folder));
     key_ = {{"base", FileKey(job.base)}, {"queries", FileKey(job.queries)}, {"scale", scale_.name}};
@@ -247,7 +247,7 @@ class Paper {
     for (const auto& [name, more] :
          {std::pair(std::string("HNSW, parallel L0"),
                     Json{{"promote", 1.0 / each_.job.m}, {"rank", "random"}}),
-          {"HNSW, promotion, parallel L0", Json{{"promote", kPromote}}}}) {
+          {"HNSW, promotion, parallel L0", Json{{"promote", kDefaultPromote}}}}) {
       Json build = more, settings = Json::array();
       build.update({{"from_hnswlib", tiers.baseline_graph},
                     {"bits", 0},

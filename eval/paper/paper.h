@@ -40,6 +40,8 @@ struct PaperParts {
 /// The twelve claims: lines of kind "claim" with `claim`, `paper`, `ran`, `figure`,
 /// `verdict` (held, partly, not held, needs 10^9), `varied` (what was varied, and which
 /// other explanations that rules out), and `tables`: {title, head, rows}.
+/// The factors from which a claim counts as held or partly held are our choice, near the
+/// paper's.
 absl::StatusOr<std::vector<Json>> JudgeClaims(const PaperParts& parts);
 
 /// Settings of the part "told": what Equation 3.1 and the measured times pick in "grid".
