@@ -15,7 +15,8 @@ constexpr std::ptrdiff_t kPage = 4096;
 void PageAhead::Look() {
   rusage use{};
   if (::getrusage(RUSAGE_THREAD, &use) != 0) return;
-  // A page a query, in units of 512 bytes. With fewer, requests cost more than faults.
+  // A page a query, in units of 512 bytes. That requests cost more than faults where
+  // fewer are read is a guess, measured on one machine.
   on_ = read_ >= 0 && use.ru_inblock - read_ >= std::int64_t{queries_} * kPage / 512;
   read_ = use.ru_inblock;
   queries_ = 0;
