@@ -58,6 +58,21 @@ class WriteTest : public testing::Test {
   }
   client::Client& client() { return *served_->client; }
 
+  /// Serves to clients with the token "operator" alone. Its file is written once, since
+  /// many threads connect.
+  void ServeOperators() {
+    operator_file_ = folder_.Write("operator", "operator");
+    // The SHA-256 of "operator".
+    tokens_ = folder_.Write(
+        "tokens", "06e55b633481f7bb072957eabcf110c972e86691c3cfedabe088024bffe42f23 admin\n");
+    Serve();
+  }
+  client::Client Operator() {
+    return *client::Client::Connect(
+        served_->server->address(),
+        {.own_connection = true, .retry = false, .token_file = operator_file_});
+  }
+
   absl::StatusOr<client::Written> Put(const std::vector<std::uint64_t>& labels,
                                       const client::CallOptions& call = {}) {
     std::vector<std::uint8_t> vectors;
@@ -73,7 +88,7 @@ class WriteTest : public testing::Test {
 
   TempFolder folder_;
   const std::string live_ = folder_ / "c.live";
-  std::string tokens_;
+  std::string tokens_, operator_file_;
   std::uint64_t delta_bytes_ = 0;
   std::unique_ptr<Served> served_;
 };
@@ -434,20 +449,12 @@ TEST_F(WriteTest, ManyWritersWaitForRoom) {
 }
 
 TEST_F(WriteTest, WhatIsAcknowledgedWhileItIsUnloadedIsThere) {
-  // The SHA-256 of "operator".
-  tokens_ = folder_.Write(
-      "tokens", "06e55b633481f7bb072957eabcf110c972e86691c3cfedabe088024bffe42f23 admin\n");
-  Serve();
-  const auto connect = [&] {
-    return *client::Client::Connect(
-        served_->server->address(),
-        {.own_connection = true, .retry = false, .token_file = folder_.Write("op", "operator")});
-  };
-  client::Client admin = connect();
+  ServeOperators();
+  client::Client admin = Operator();
   std::atomic<int> acknowledged = 0;
   std::vector<std::thread> writers;
   for (std::uint64_t w = 0; w < 4; ++w) {
-    writers.emplace_back([&, w, writer = connect()]() mutable {
+    writers.emplace_back([&, w, writer = Operator()]() mutable {
       for (std::uint64_t label = w * 10'000;; ++label) {
         const auto put = writer.Put("live", {.labels = {{label}}}, Raw(Made(label % 250)));
         if (!put.ok()) {
@@ -470,16 +477,8 @@ TEST_F(WriteTest, WhatIsAcknowledgedWhileItIsUnloadedIsThere) {
 TEST_F(WriteTest, NoSearchFailsWhileItMergesAndIndexesAreSwapped) {
   const bool is_soak = std::getenv("HMANN_SOAK") != nullptr;
   const int merges = is_soak ? 20 : 4, swaps = is_soak ? 100 : 10;
-  // The SHA-256 of "operator".
-  tokens_ = folder_.Write(
-      "tokens", "06e55b633481f7bb072957eabcf110c972e86691c3cfedabe088024bffe42f23 admin\n");
-  Serve();
-  const auto connect = [&] {
-    return *client::Client::Connect(
-        served_->server->address(),
-        {.own_connection = true, .retry = false, .token_file = folder_.Write("op", "operator")});
-  };
-  client::Client writer = connect(), other = connect();
+  ServeOperators();
+  client::Client writer = Operator(), other = Operator();
   const auto put = [&](std::uint64_t first) {
     for (std::uint64_t label = first; label < first + 200; ++label)
       EXPECT_TRUE(writer.Put("live", {.labels = {{label}}}, Raw(Made(label % 250))).ok());
@@ -489,7 +488,7 @@ TEST_F(WriteTest, NoSearchFailsWhileItMergesAndIndexesAreSwapped) {
   std::atomic<int> searches = 0;
   std::vector<std::thread> searchers;
   const auto search = [&](const char* index, const client::Vectors& query) {
-    client::Client client = connect();
+    client::Client client = Operator();
     while (!over) {
       const auto found = client.Search(index, query, {.k = 3});
       ASSERT_TRUE(found.ok()) << index << ": " << found.status();
