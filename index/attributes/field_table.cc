@@ -80,8 +80,13 @@ std::string_view TextOf(const MappedFile& file) {
 absl::Status FieldTable::Unexpected(std::uint64_t line, absl::string_view field,
                                     absl::string_view expected, absl::string_view found) const {
   const std::string shown = ShownBare({field.data(), field.size()});
-  return InvalidArgument(path_, ": ", unit_, " ", line, ": ", shown, shown.empty() ? "" : ": ",
-                         "expected ", expected, ", found ", found);
+  return InvalidArgument(Place(line), shown, shown.empty() ? "" : ": ", "expected ", expected,
+                         ", found ", found);
+}
+
+std::string FieldTable::Place(std::uint64_t line) const {
+  return unit_.empty() ? absl::StrCat(path_, ": ")
+                       : absl::StrCat(path_, ": ", unit_, " ", line, ": ");
 }
 
 void FieldTable::Close() {
@@ -96,7 +101,7 @@ absl::StatusOr<std::uint32_t> FieldTable::Number(std::uint64_t line, std::string
                                                  std::optional<AttributeType> type) {
   if (const auto found = numbers_.find(name); found != numbers_.end()) return found->second;
   if (const absl::Status named = CheckFieldName(name); !named.ok())
-    return InvalidArgument(path_, ": ", unit_, " ", line, ": ", named.message());
+    return InvalidArgument(Place(line), named.message());
   if (closed_)
     return Unexpected(line, "", absl::StrCat("one of the fields ", ShownNames(given_)),
                       ShownText(name));

@@ -62,8 +62,9 @@ struct FoundRow {
 class FieldTable {
  public:
   FieldTable() = default;
-  /// `unit`: what FoundRow::line counts. `given`: as CheckGivenFields has them.
-  FieldTable(std::string path, const char* unit, std::vector<AttributeField> given)
+  /// `unit`: what FoundRow::line counts; empty: rows are read alone, and messages leave it
+  /// out. `given`: as CheckGivenFields has them.
+  FieldTable(std::string path, absl::string_view unit, std::vector<AttributeField> given)
       : path_(std::move(path)), unit_(unit), given_(std::move(given)) {}
 
   /// From now on there are the given fields, by their places, and no others.
@@ -96,9 +97,10 @@ class FieldTable {
   };
 
   absl::Status Learn(std::uint64_t line, const FoundValue& value);
+  std::string Place(std::uint64_t line) const;  ///< how a message begins
 
   std::string path_;
-  const char* unit_ = "";
+  absl::string_view unit_;
   bool closed_ = false;
   std::vector<AttributeField> given_;
   std::map<std::string, std::uint32_t, std::less<>> numbers_;

@@ -24,17 +24,16 @@ nlohmann::ordered_json JsonOfCell(AttributeType type, const FilterValue& value) 
 
 absl::StatusOr<JsonRows> JsonRows::Of(const std::vector<AttributeField>& fields) {
   HMANN_RETURN_IF_ERROR(CheckGivenFields(fields));
-  FieldTable table("attributes", "row", fields);
+  FieldTable table("attributes", "", fields);
   table.Close();
   return JsonRows(std::move(table));
 }
 
-absl::Status JsonRows::Read(std::uint64_t row, std::string_view object,
-                            std::vector<AttributeCell>* cells) {
-  FoundRow found{.line = row, .label = {}, .values = {}};
+absl::Status JsonRows::Read(std::string_view object, std::vector<AttributeCell>* cells) {
+  FoundRow found;
   HMANN_RETURN_IF_ERROR(ReadJsonRow(object, &table_, &found));
   if (found.label.has_value())
-    return table_.Unexpected(row, kLabelKey, "none among attributes", "one");
+    return table_.Unexpected(0, kLabelKey, "none among attributes", "one");
   return table_.Convert(&found, cells);
 }
 

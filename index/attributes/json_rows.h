@@ -23,9 +23,9 @@ class JsonRows {
   static absl::StatusOr<JsonRows> Of(const std::vector<AttributeField>& fields);
 
   /// Overwrites *cells. They have the places of `fields`, and the order of
-  /// AttributeRows::ForEach. `row` is for messages. Errors: INVALID_ARGUMENT naming the
-  /// row, the field, what was expected and what was found; also for any other field.
-  absl::Status Read(std::uint64_t row, std::string_view object, std::vector<AttributeCell>* cells);
+  /// AttributeRows::ForEach. Errors: INVALID_ARGUMENT naming the field, what was expected
+  /// and what was found; also for any other field.
+  absl::Status Read(std::string_view object, std::vector<AttributeCell>* cells);
 
  private:
   explicit JsonRows(FieldTable table) : table_(std::move(table)) {}

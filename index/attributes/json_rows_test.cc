@@ -22,12 +22,12 @@ TEST(JsonRows, AreReadAndWritten) {
   ASSERT_TRUE(rows.ok()) << rows.status();
   std::vector<AttributeCell> cells, again;
   for (const SampleRow& sample : MakeSampleRows(500, 3)) {
-    ASSERT_TRUE(rows->Read(0, SampleJson(sample), &cells).ok());
+    ASSERT_TRUE(rows->Read(SampleJson(sample), &cells).ok());
     SampleRow found;
     for (const AttributeCell& cell : cells) found[fields[cell.field].name].push_back(cell.value);
     EXPECT_TRUE(found == sample);
     EXPECT_TRUE(std::is_sorted(cells.begin(), cells.end()));
-    ASSERT_TRUE(rows->Read(0, JsonOf(fields, cells), &again).ok());
+    ASSERT_TRUE(rows->Read(JsonOf(fields, cells), &again).ok());
     EXPECT_TRUE(again == cells) << JsonOf(fields, cells);
   }
 }
@@ -46,7 +46,7 @@ TEST(JsonRows, KeepExtremeValues) {
     for (const double real : {Real::lowest(), Real::denorm_min(), -0.0, 1e15, 0.1, 3.0}) {
       const std::vector<AttributeCell> cells = {
           {0, whole}, {1, real}, {3, whole}, {4, ""}, {4, "\"\n\xC3\xBC\x01"}, {5, whole}};
-      const absl::Status read = rows->Read(0, JsonOf(fields, cells), &again);
+      const absl::Status read = rows->Read(JsonOf(fields, cells), &again);
       ASSERT_TRUE(read.ok()) << read;
       EXPECT_TRUE(again == cells) << JsonOf(fields, cells);
     }
@@ -54,9 +54,9 @@ TEST(JsonRows, KeepExtremeValues) {
   EXPECT_EQ(JsonOf(fields, std::vector<AttributeCell>{{2, true}, {3, std::int64_t{1'500'000}}}),
             "{\"sold\":true,\"made\":\"1970-01-01T00:00:01.5Z\"}");
   EXPECT_EQ(JsonOf(fields, {}), "{}");
-  ASSERT_TRUE(rows->Read(0, "{}", &again).ok());
+  ASSERT_TRUE(rows->Read("{}", &again).ok());
   EXPECT_TRUE(again.empty());
-  ASSERT_TRUE(rows->Read(0, R"({"tag": "one", "price": 3, "year": null})", &again).ok());
+  ASSERT_TRUE(rows->Read(R"({"tag": "one", "price": 3, "year": null})", &again).ok());
   EXPECT_TRUE((again == std::vector<AttributeCell>{{1, 3.0}, {4, "one"}}));
 }
 
@@ -79,9 +79,9 @@ TEST(JsonRows, WhatIsWrongIsNamed) {
            std::pair("", "expected an object, found a blank line"),
            std::pair("{\"year\": 1", "expected JSON at byte 11 of the line, found \"1\""),
        }) {
-    const absl::Status read = rows->Read(12, text, &cells);
+    const absl::Status read = rows->Read(text, &cells);
     EXPECT_EQ(read.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(read.message(), absl::StrCat("attributes: row 12: ", error));
+    EXPECT_EQ(read.message(), absl::StrCat("attributes: ", error));
   }
   EXPECT_FALSE(JsonRows::Of({{"label", AttributeType::kTag}}).ok());
   EXPECT_FALSE(JsonRows::Of({{"a", AttributeType::kTag}, {"a", AttributeType::kTag}}).ok());

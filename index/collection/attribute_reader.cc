@@ -12,7 +12,9 @@ namespace {
 
 using nlohmann::json;
 
-/// As .ndjson files are understood; absent: the value is null or none that a field has.
+bool IsNone(const json& value) { return value.is_null() || (value.is_array() && value.empty()); }
+
+/// As .ndjson files are understood; absent: IsNone, or no value that a field has.
 std::optional<AttributeType> TypeOf(const json& value) {
   if (value.is_boolean()) return AttributeType::kBool;
   if (value.is_number_integer()) return AttributeType::kInt64;
@@ -28,21 +30,25 @@ absl::Status AttributeReader::Read(std::string_view object, AttributeCells* cell
   if (!rows_.has_value()) {
     HMANN_ASSIGN_OR_RETURN(rows_, JsonRows::Of(fields_));
   }
-  const absl::Status status = rows_->Read(0, object, cells);
+  const absl::Status status = rows_->Read(object, cells);
   if (status.ok()) return status;
   const json parsed = json::parse(object, nullptr, false);
   if (!parsed.is_object()) return status;
   const std::size_t known = fields_.size();
+  json typed = parsed;  // without members that a field cannot get its type by
   for (const auto& [name, value] : parsed.items()) {
     const bool is_known =
         std::any_of(fields_.begin(), fields_.end(),
                     [&name = name](const AttributeField& field) { return field.name == name; });
-    if (const auto type = TypeOf(value); !is_known && type.has_value())
+    if (is_known) continue;
+    if (const auto type = TypeOf(value); type.has_value())
       fields_.push_back({name, *type});
+    else if (IsNone(value))
+      typed.erase(name);
   }
-  if (fields_.size() == known) return status;
+  if (fields_.size() == known && typed.size() == parsed.size()) return status;
   HMANN_ASSIGN_OR_RETURN(rows_, JsonRows::Of(fields_));
-  return rows_->Read(0, object, cells);
+  return rows_->Read(typed.size() == parsed.size() ? object : JsonText(typed), cells);
 }
 
 absl::StatusOr<std::string> PatchedAttributes(std::string_view object, std::string_view patch) {

@@ -41,6 +41,9 @@ bool CollectionImpl::EndsLate(const Moment& moment, double merging_seconds) cons
   if (moment.sealed.segment == nullptr) return true;
   const auto sealed = static_cast<double>(moment.sealed.segment->n());
   const double seconds = merge_seconds_ > 0 ? merge_seconds_.load() : kSecondsAVector * sealed;
+  // Where searches leave no processor, a merge that steps aside would never end: a guess.
+  constexpr double kPatience = 10;
+  if (merging_seconds > kPatience * seconds) return true;
   const double left = std::max(seconds - merging_seconds, 0.0);
   return static_cast<double>(moment.tail.live()) + RowsASecond(moment) * left >= 0.15 * sealed;
 }

@@ -142,6 +142,24 @@ TEST_F(RowAttributesTest, AFieldMayComeLater) {
   EXPECT_EQ(Found("price is null").size(), rows_.size() - 2);
 }
 
+/// Neither null nor an empty list tells a type.
+TEST_F(RowAttributesTest, AFieldMayBeginWithNothing) {
+  for (const char* nothing : {"null", "[]"}) {
+    ASSERT_TRUE(Put(1, {{"price", json::parse(nothing)}, {"year", 2020}}).ok()) << nothing;
+    EXPECT_EQ(Found("year = 2020"), (std::set<std::uint64_t>{1}));
+  }
+  ASSERT_TRUE(Put(2, {{"price", 4.5}}).ok());
+  EXPECT_EQ(Found("price > 3"), (std::set<std::uint64_t>{2}));
+  EXPECT_EQ(Found("price is null"), (std::set<std::uint64_t>{1}));
+  ASSERT_TRUE(Put(2, {{"price", nullptr}}).ok());
+  EXPECT_EQ(Found("price is null"), (std::set<std::uint64_t>{1, 2}));
+}
+
+TEST_F(RowAttributesTest, AMessageNamesTheLabelAndNoRow) {
+  const std::string message(Put(7, {{"year", "old"}}).message());
+  EXPECT_THAT(message, testing::HasSubstr("label 7: attributes: year: expected"));
+}
+
 TEST_F(RowAttributesTest, WhatAFilterSelectsIsDeleted) {
   Write(200);
   Compact();

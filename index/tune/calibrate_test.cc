@@ -102,6 +102,29 @@ TEST_F(CalibrateTest, ScansWhatNoGraphFindsFaster) {
   EXPECT_LE(found.distances, std::uint64_t{2} * kRows * kQueries);
 }
 
+/// A search finds copies by the first of them. Where it is the one that is left out, the
+/// others are still found.
+TEST_F(CalibrateTest, CopiesAreFoundWithoutTheFirst) {
+  constexpr std::uint32_t kDim = 16, kRows = 8000, kUnique = 700;
+  const Generator generator = *Generator::Make({.n = kUnique, .dim = kDim}, DType::kU8);
+  std::vector<std::uint8_t> rows(std::size_t{kRows} * kDim);
+  for (std::uint32_t row = 0; row < kRows; ++row)
+    generator.Row(row % kUnique, reinterpret_cast<std::byte*>(&rows[std::size_t{row} * kDim]));
+  for (const BuildMethod method : {BuildMethod::kPartition, BuildMethod::kInsertion}) {
+    build_ = SmallBuild(folder_, DType::kU8, Metric::kL2, 10, kDim);
+    build_.method = method;
+    WriteRows(build_.base, kDim, rows);
+    EXPECT_EQ(MustBuild(build_).duplicates, kRows - kUnique);
+    const auto made = Calibrate(build_.out, {}, quiet_);
+    ASSERT_TRUE(made.ok()) << made.status();
+    for (const Calibration::Curve& curve : made->curves) {
+      const bool is_exact = curve.way.mode == SearchMode::kGraph && curve.way.scalar_bits == 0;
+      if (!is_exact || curve.k > 10) continue;
+      EXPECT_GE(curve.points.back().recall, 0.985) << curve.k;
+    }
+  }
+}
+
 TEST_F(CalibrateTest, HardVectorsGetTheEffortThatTheyNeed) {
   Make(Shape::kUniform, DType::kF32, 32, 8000);
   const Outcome before = Search({.k = 10});

@@ -114,7 +114,7 @@ class WriteTest(CollectionCase):
         text = {"text": "x" * 60_000}
         self.assertEqual(live.put(range(1200), np.ones((1200, 4)), text), 1200)
         self.assertEqual(live.info()["sequence"], 2)
-        error = "label 4: attributes: row 0: text: expected at most 65535 bytes"
+        error = "label 4: attributes: text: expected at most 65535 bytes"
         self.assert_raises(bad, error, live.put, [4], np.ones((1, 4)), {"text": "x" * 65_536})
 
     def test_attributes_and_filters(self):
@@ -330,7 +330,7 @@ class RefusalTest(CollectionCase):
             (5, types, "attributes: expected dicts"),
             ([{"a": 1}, {"a": float("nan")}], bad, "attributes: row 1"),
             ([{"a": 1}, {"a": object()}], bad, "a value of type object"),
-            ([{"a": 1}, {"a": "text"}], bad, "label 2: attributes: row 0: a: expected an integer"),
+            ([{"a": 1}, {"a": "text"}], bad, "label 2: attributes: a: expected an integer"),
             ([{"a": 1}, {"a": {"b": 1}}], bad, "found an object"),
         ):
             with self.subTest(text):
