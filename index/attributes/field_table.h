@@ -62,8 +62,8 @@ struct FoundRow {
 class FieldTable {
  public:
   FieldTable() = default;
-  /// `unit`: what FoundRow::line counts; empty: rows are read alone, and messages leave it
-  /// out. `given`: as CheckGivenFields has them.
+  /// `unit`: what FoundRow::line counts; empty: rows are read alone, and no message names
+  /// one. `given`: as CheckGivenFields has them.
   FieldTable(std::string path, absl::string_view unit, std::vector<AttributeField> given)
       : path_(std::move(path)), unit_(unit), given_(std::move(given)) {}
 

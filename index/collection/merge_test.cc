@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "index/base/random.h"
 #include "index/collection/testing/small_collection.h"
 
@@ -19,8 +20,11 @@ namespace {
 
 /// Whether some thread of this process takes only what others leave.
 bool SomeThreadIsAside() {
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
-    if (::sched_getscheduler(std::stoi(task.path().filename())) == SCHED_IDLE) return true;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    pid_t thread = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(task.path().filename().string(), &thread));
+    if (::sched_getscheduler(thread) == SCHED_IDLE) return true;
+  }
   return false;
 }
 
