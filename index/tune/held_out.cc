@@ -12,6 +12,7 @@
 #include "index/construct/pipeline.h"
 #include "index/index_impl.h"
 #include "index/params/ef_scale.h"
+#include "index/tune/draw.h"
 #include "index/tune/exact_search.h"
 
 namespace hmann {
@@ -42,9 +43,12 @@ absl::StatusOr<std::unique_ptr<HeldOut>> HeldOut::Make(const std::string& index,
   const std::uint64_t queries = std::min({kHeldOut, info.n / 4, fit});
   std::set<NodeId> chosen;
   std::vector<std::byte> base;
+  HMANN_ASSIGN_OR_RETURN(Draw draw, Draw::Of(file, queries));
   for (std::uint64_t i = 0; chosen.size() < sample + queries; ++i) {
-    const auto id = static_cast<NodeId>(RandomBelow(kSampleSeed, i, info.n));
-    if (chosen.insert(id).second) AppendRow(file, id, chosen.size() <= sample ? base : made->rows_);
+    const bool is_base = chosen.size() < sample;
+    const NodeId id = is_base ? static_cast<NodeId>(RandomBelow(kSampleSeed, i, info.n))
+                              : draw.Next(kSampleSeed, i, 0);
+    if (chosen.insert(id).second) AppendRow(file, id, is_base ? base : made->rows_);
   }
   BuildOptions build;
   build.out = made->path_;

@@ -1,17 +1,13 @@
 #include "index/tune/learning_set.h"
 
 #include <algorithm>
-#include <span>
-#include <utility>
 
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
-#include "hmann/distance.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
-#include "index/construct/graph/duplicates.h"
 #include "index/format/reader.h"
-#include "index/graph/types.h"
+#include "index/tune/draw.h"
 #include "index/tune/exact_search.h"
 #include "index/tune/wide_search.h"
 
@@ -73,39 +69,15 @@ absl::StatusOr<GroundTruth> NearestOf(const std::string& index, const IndexFile&
   return WideSearch(index, file, queries, k, progress);
 }
 
-/// Copies hang below the first of them in a tree of links (DuplicateGroups), so without a
-/// node of it no search finds those below, as it would if the node had never been there.
-/// Returns a copy that has none below; the node itself if it has no copies, or if their
-/// links are no tree (of an imported graph).
-NodeId LastCopy(const IndexFile& file, CopyFinder& finder, NodeId drawn) {
-  constexpr int kMostSteps = 2 * 32;  // up from a node, and down
-  const RecordLayout& records = file.records();
-  std::vector<NodeId> list(records.max_links);
-  NodeId node = drawn, before = kNoNode;
-  for (int step = 0; step < kMostSteps; ++step) {
-    records.UnpackPadded(file.l0().data() + records.ListOffset(node), list.data());
-    const auto links = std::span(list).first(CountLinks(list.data(), records.max_links));
-    if (links.size() <= 1) return node;  // only the copy above
-    const auto next = std::find_if(links.rbegin(), links.rend(), [&](NodeId link) {
-      return link != before && finder.AreCopies(file.Row(node), file.Row(link));
-    });
-    if (next == links.rend()) return node;
-    before = std::exchange(node, *next);
-  }
-  return drawn;
-}
-
 /// See MakeLearningSet.
 absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, LearningSet& set,
                       Progress& progress) {
   const IndexInfo& info = file.info();
   std::vector<NodeId> chosen;
-  HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(info.dtype, info.metric, info.dim));
-  CopyFinder finder(kernels);
-  const std::uint64_t first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
+  HMANN_ASSIGN_OR_RETURN(Draw draw, Draw::Of(file, options.most));
+  const NodeId first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
   for (std::uint64_t i = 0; i < options.most; ++i) {
-    const std::uint64_t drawn = RandomBelow(options.seed, options.first + i, info.n - first);
-    chosen.push_back(LastCopy(file, finder, static_cast<NodeId>(first + drawn)));
+    chosen.push_back(draw.LastCopy(draw.Next(options.seed, options.first + i, first)));
     AppendRow(file, chosen.back(), set.rows);
   }
   if (options.k == info.n) {

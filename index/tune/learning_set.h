@@ -64,8 +64,8 @@ void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows);
 /// for each as if it were not there. Such queries have exactly the distribution of the
 /// data. (Moved vectors would be too easy where neighbors are nearly equally far: a moved
 /// vector stays by far the nearest to its new place.) They exclude the layers above L1,
-/// on which a search may have to begin. Of copies one is left out that leads to no other.
-/// None is left out if k is the number of vectors.
+/// on which a search may have to begin, and vectors that have copies (Draw). None is left
+/// out if k is the number of vectors.
 ///
 /// Neighbors that no file provides are computed by comparing with all vectors. For many
 /// queries in many vectors, a search does it that is wide enough to miss fewer than one
