@@ -231,13 +231,14 @@ class CalibrationOfIndex {
       return counted;
     };
     EfScaleCurve curve(measure, static_cast<double>(some * k), static_cast<double>(context.n));
-    std::optional<EfScaleCurve::Point> middle;
+    std::optional<EfScaleCurve::Point> middle, highest;
     for (const double recall : kCalibrated) {
       if (k > kMostUsualK && recall < kDefaultRecall) continue;
       HMANN_ASSIGN_OR_RETURN(const auto point, curve.Reach(recall, kClose * (1 - recall)));
       // Settings of the upper layers alone that are no default there are not stored.
       if (mode.has_value() && curve.points().back().counted.recall < kCalibrated[0])
         return absl::OkStatus();
+      highest = point;
       if (!point.has_value()) break;
       if (recall <= kDefaultRecall) middle = point;
     }
@@ -246,6 +247,10 @@ class CalibrationOfIndex {
     HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->ef_scale, queries));
     const auto answers = static_cast<double>(queries * k);
     const double shift = Logit(all.recall, answers) - Logit(middle->counted.recall, answers);
+    if (highest.has_value() && shift < 0) {  // it may take the highest recall out of reach
+      const double most = 1 / (1 + std::exp(shift - Logit(kCalibrated[3], answers)));
+      HMANN_RETURN_IF_ERROR(curve.Reach(most, kClose * (1 - most)).status());
+    }
     Calibration::Curve& made = calibration_.curves.emplace_back();
     made.way = WayOf(at_one, context);
     made.k = k;
