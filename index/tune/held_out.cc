@@ -12,7 +12,6 @@
 #include "index/construct/pipeline.h"
 #include "index/index_impl.h"
 #include "index/params/ef_scale.h"
-#include "index/tune/draw.h"
 #include "index/tune/exact_search.h"
 
 namespace hmann {
