@@ -103,18 +103,20 @@ class CollectionImpl final : public Collection {
   class Shown;
   void MergeWhenDue();
   bool WantsMerge(const Moment& moment) const;
-  /// Whether much more would come before the end of a merge than should: it has run for
-  /// so long, and takes as long as the last one.
-  bool EndsLate(const Moment& moment, double merging_seconds) const;
+  /// Whether much more would come before the end of a merge than should. `worked`: what
+  /// it has done, of as much as the last one.
+  bool EndsLate(const Moment& moment, double worked) const;
+  /// Seconds that a merge would have taken so far if nothing had slowed it down.
+  double Worked(std::chrono::steady_clock::time_point start) const;
   /// `is_asked`: a caller waits for it.
   absl::Status Merge(Progress& progress, const std::atomic<bool>& cancelled, bool is_asked);
   /// The last write that the files of an interrupted merge have; 0: there are none.
   std::uint64_t InterruptedMerge() const;
   absl::StatusOr<MergeJob> StartMerge(Progress& progress, const std::atomic<bool>& cancelled);
   absl::Status BuildMerged(const MergeJob& job, Progress& progress,
-                           const std::atomic<bool>& cancelled, bool is_asked) const;
+                           const std::atomic<bool>& cancelled, bool is_asked);
   absl::Status BuildAside(BuildCall& call, Progress& progress, const std::atomic<bool>& cancelled,
-                          bool is_asked) const;
+                          bool is_asked);
   /// From now on, rows go to a new graph.
   void CutGraphs();
   absl::Status SwapMerged(const MergeJob& job, Progress& progress);
@@ -158,6 +160,8 @@ class CollectionImpl final : public Collection {
   std::atomic<bool> stop_ = false;
   std::atomic<std::uint64_t> merges_ = 0;
   std::atomic<double> merge_seconds_ = 0;   ///< of the last merge
+  std::atomic<double> merge_work_ = 0;      ///< of the last merge: Worked
+  std::atomic<double> slowed_seconds_ = 0;  ///< of this merge
   std::atomic<std::uint64_t> covered_ = 0;  ///< of manifest_, for who must not wait
   mutable std::mutex facts_mutex_;          ///< guards the next two
   std::string last_error_;

@@ -37,15 +37,22 @@ bool CollectionImpl::WantsMerge(const Moment& moment) const {
          (dead >= kLeastChanged && dead * 10 >= sealed * 3);
 }
 
-bool CollectionImpl::EndsLate(const Moment& moment, double merging_seconds) const {
+bool CollectionImpl::EndsLate(const Moment& moment, double worked) const {
   if (moment.sealed.segment == nullptr) return true;
   const auto sealed = static_cast<double>(moment.sealed.segment->n());
-  const double seconds = merge_seconds_ > 0 ? merge_seconds_.load() : kSecondsAVector * sealed;
+  const double work = merge_work_ > 0 ? merge_work_.load() : kSecondsAVector * sealed;
   // Where searches leave no processor, a merge that steps aside would never end: a guess.
-  constexpr double kPatience = 10;
-  if (merging_seconds > kPatience * seconds) return true;
-  const double left = std::max(seconds - merging_seconds, 0.0);
-  return static_cast<double>(moment.tail.live()) + RowsASecond(moment) * left >= 0.15 * sealed;
+  constexpr double kPatience = 4;
+  if (worked > kPatience * work) return true;
+  // The rest up to 15 % is for what the estimate misses: a guess.
+  constexpr double kMost = 0.14;
+  const double left = std::max(work - worked, 0.0);
+  return static_cast<double>(moment.tail.live()) + RowsASecond(moment) * left >= kMost * sealed;
+}
+
+double CollectionImpl::Worked(std::chrono::steady_clock::time_point start) const {
+  constexpr double kLost = 2.0 / 3;  // see TaskContext::Slow
+  return SecondsSince(start) - kLost * slowed_seconds_;
 }
 
 void CollectionImpl::MergeWhenDue() {
@@ -107,6 +114,7 @@ absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& 
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a guess
   }
   const auto start = std::chrono::steady_clock::now();
+  slowed_seconds_ = 0;
   HMANN_ASSIGN_OR_RETURN(const MergeJob job, StartMerge(progress, cancelled));
   const Shown shown(*this, progress);
   absl::Status built = BuildMerged(job, progress, cancelled, is_asked);
@@ -120,6 +128,7 @@ absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& 
   HMANN_RETURN_IF_ERROR(built);
   HMANN_RETURN_IF_ERROR(SwapMerged(job, progress));
   merge_seconds_ = SecondsSince(start);
+  merge_work_ = Worked(start);
   ++merges_;
   {
     const std::scoped_lock lock(facts_mutex_);
@@ -214,7 +223,7 @@ int CollectionImpl::MergeThreads(const Moment& moment) const {
 }
 
 absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress,
-                                         const std::atomic<bool>& cancelled, bool is_asked) const {
+                                         const std::atomic<bool>& cancelled, bool is_asked) {
   if (job.rows == 0) return absl::OkStatus();
   const MergeFiles files(folder_);
   BuildCall call;
@@ -236,7 +245,7 @@ absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress
 }
 
 absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
-                                        const std::atomic<bool>& cancelled, bool is_asked) const {
+                                        const std::atomic<bool>& cancelled, bool is_asked) {
   // While it is not late, a build works for a third of the time if searches come, since
   // it shares caches with them, and takes only what they leave of the processor, unless a
   // user waits for it: guesses.
@@ -256,9 +265,11 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
       const absl::Status calibrated = built->calibration.status();
       return absl::IsCancelled(calibrated) ? calibrated : absl::OkStatus();
     });
-    while (building.wait_for(kLook) == std::future_status::timeout) {
+    for (auto looked = start; building.wait_for(kLook) == std::future_status::timeout;) {
+      if (slowed) slowed_seconds_ = slowed_seconds_ + SecondsSince(looked);
+      looked = std::chrono::steady_clock::now();
       const std::shared_ptr<const Moment> now = Now();
-      const bool is_late = EndsLate(*now, SecondsSince(start));
+      const bool is_late = EndsLate(*now, Worked(start));
       ends = cancelled || (is_aside && is_late);
       slowed = options_.merges && !is_late && now->facts->WasSearchedWithin(kRecently);
     }

@@ -50,14 +50,9 @@ class MergeTest : public SmallCollectionTest {
     ASSERT_TRUE(opened.ok()) << opened.status();
     collection_ = *opened;
   }
-  /// Whether a thread is seen aside before there are `merges`, while searches run.
+  /// Whether a thread is seen aside before there are `merges`.
   bool StepsAsideBefore(std::uint64_t merges) {
-    CollectionSearcher searcher;
-    Answer answer;
-    const std::vector<std::uint8_t> query(kDim, 100);
     while (collection_->info().merges < merges) {
-      const auto prepared = Prepare(collection_->Now(), {.k = 3});
-      EXPECT_TRUE(prepared.ok() && searcher.Search(query.data(), **prepared, &answer).ok());
       if (SomeThreadIsAside()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));  // leave it the processor
     }
