@@ -391,7 +391,7 @@ TEST_F(WriteTest, TheClientStreams) {
   const std::vector<std::uint64_t> rows = {1, 2}, missing = {9}, second = {2};
   const std::vector<std::string> year = {R"({"year":7})"};
   std::vector<std::uint8_t> vectors = Made(1);
-  vectors.resize(2 * kWriteDim, 2);
+  vectors.resize(std::size_t{2} * kWriteDim, 2);
   client::WriteStream stream = client().OpenWrites("live");
   std::thread sender([&] {
     EXPECT_TRUE(stream.Put(5, {.labels = rows}, Raw(vectors), {}, "first").ok());

@@ -1,6 +1,7 @@
 #include "index/tune/learning_set.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
@@ -147,8 +148,8 @@ absl::Status WeighByShare(const LearningOptions& options, const GroundTruth& of_
 absl::StatusOr<Draw> Draw::Of(const IndexFile& file, std::uint64_t most) {
   constexpr std::uint64_t kSpare = 3;  // for each: a guess
   const IndexInfo& info = file.info();
-  HMANN_ASSIGN_OR_RETURN(Kernels kernels, ChooseKernels(info.dtype, info.metric, info.dim));
-  return Draw(file, std::move(kernels), kSpare * most);
+  HMANN_ASSIGN_OR_RETURN(const Kernels kernels, ChooseKernels(info.dtype, info.metric, info.dim));
+  return Draw(file, kernels, kSpare * most);
 }
 
 NodeId Draw::Next(std::uint64_t seed, std::uint64_t i, NodeId first) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -77,8 +76,8 @@ class Draw {
   NodeId LastCopy(NodeId drawn);
 
  private:
-  Draw(const IndexFile& file, Kernels kernels, std::uint64_t spare)
-      : file_(file), kernels_(std::move(kernels)), spare_(spare) {}
+  Draw(const IndexFile& file, const Kernels& kernels, std::uint64_t spare)
+      : file_(file), kernels_(kernels), spare_(spare) {}
 
   /// Reads the links of a node. Returns a copy that it leads to.
   std::optional<NodeId> CopyNextTo(NodeId node, NodeId but);
