@@ -51,7 +51,7 @@ bool CollectionImpl::EndsLate(const Moment& moment, double worked) const {
 }
 
 double CollectionImpl::Worked(std::chrono::steady_clock::time_point start) const {
-  constexpr double kLost = 2.0 / 3;  // see TaskContext::Slow
+  constexpr double kLost = 2.0 / 3;  // of the time: TaskContext::Slow waits twice as long
   return SecondsSince(start) - kLost * slowed_seconds_;
 }
 
