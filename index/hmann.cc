@@ -94,7 +94,7 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
   if (options.recall.has_value() && found->recall < wanted) {
     return absl::OutOfRangeError(absl::StrFormat(
         "recall %g is beyond the calibrated %.4f: run hmann tune INDEX --queries Q --k %d "
-        "--recall %g",
+        "--recall %g; in a collection give epsilon or ef instead of a target",
         wanted, found->recall, options.k, wanted));
   }
   return resolved;
