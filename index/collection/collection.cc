@@ -236,10 +236,13 @@ CollectionInfo CollectionImpl::info() const {
   info.delta_rows = now->tail.live();
   info.loose_rows = now->loose_rows();
   info.delta_bytes = now->delta_bytes();
+  info.delta_limit = delta_limit_;
+  info.dead_bytes = now->tail.dead_bytes();
   info.journal_bytes = journal_->bytes();
   info.id = shape_->id;
   info.covered = covered_;
   info.merges = merges_;
+  info.merge_failures = merge_failures_;
   info.merge_seconds = merge_seconds_;
   const double since = SecondsSince(counted_at_);
   if (info.delta_rows > 0) info.unmerged_seconds = since;

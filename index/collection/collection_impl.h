@@ -158,7 +158,7 @@ class CollectionImpl final : public Collection {
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   std::atomic<bool> stop_ = false;
-  std::atomic<std::uint64_t> merges_ = 0;
+  std::atomic<std::uint64_t> merges_ = 0, merge_failures_ = 0;
   std::atomic<double> merge_seconds_ = 0;   ///< of the last merge
   std::atomic<double> merge_work_ = 0;      ///< of the last merge: Worked
   std::atomic<double> slowed_seconds_ = 0;  ///< of this merge

@@ -53,6 +53,7 @@ void CollectionImpl::MakeGraphs() {
 void CollectionImpl::Note(const absl::Status& status, int* failures) {
   *failures = status.ok() ? 0 : *failures + 1;
   if (status.ok() || stop_) return;
+  ++merge_failures_;
   {
     const std::scoped_lock lock(facts_mutex_);
     last_error_ = std::string(status.message());

@@ -13,6 +13,11 @@ std::uint64_t Tail::bytes() const {
   return chunks_.size() * chunk + words_.size() * sizeof(std::uint64_t);
 }
 
+std::uint64_t Tail::dead_bytes() const {
+  const std::size_t row = stride_ + sizeof(TailChunk) / TailChunk::kRows;
+  return (end_ - first_ - live_) * row;
+}
+
 absl::Status Tail::Append(std::uint64_t label, std::span<const std::byte> row,
                           AttributeCells cells) {
   const std::uint64_t at = At(end_);

@@ -82,6 +82,8 @@ class Tail {
   std::uint64_t base() const { return first_ / TailChunk::kRows * TailChunk::kRows; }
   std::span<const std::uint64_t> words() const { return words_; }
   std::uint64_t bytes() const;
+  /// Of bytes(): of rows that are not alive.
+  std::uint64_t dead_bytes() const;
 
   /// Appends a row. Only the last moment's tail may grow. Errors: RESOURCE_EXHAUSTED.
   absl::Status Append(std::uint64_t label, std::span<const std::byte> row, AttributeCells cells);

@@ -156,7 +156,12 @@ struct CollectionInfo {
   std::uint64_t delta_rows = 0;  ///< live vectors that are not in the sealed index
   std::uint64_t loose_rows = 0;  ///< of these, about, not in a graph yet
   std::uint64_t delta_bytes = 0, journal_bytes = 0;
-  std::uint64_t merges = 0;  ///< since it was opened
+  std::uint64_t delta_limit = 0;  ///< that delta_bytes may have
+  std::uint64_t dead_bytes = 0;   ///< of delta_bytes: of rows that were replaced or deleted
+  std::uint64_t merges = 0, merge_failures = 0;  ///< since it was opened
+  /// Writes that were on disk when it was last closed or merged, and that its journal had
+  /// no more when it was opened: a damaged disk, or a file brought back from elsewhere.
+  std::uint64_t lost_writes = 0;
   double merge_seconds = 0;  ///< that the last of them took
   /// The merge that runs: since it began, and what is done of a phase of it. Empty: none
   /// runs.
