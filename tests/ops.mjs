@@ -131,11 +131,16 @@ backend hmann
   await Promise.all([haproxy, ...replicas].map((child) => child.ended));
 }
 
-/** Two shards of the sample, each with two replicas behind haproxy as doc/scale-out.md sets it up, and a gateway: no answer may lack a shard. */
+/**
+ * Two shards of the sample, each with two replicas behind haproxy as doc/scale-out.md sets it up, and two gateways that find agents as Vald's
+ * does. One has haproxy as its discoverer and all agents as `agent_dns`: no answer may lack a shard. The other has one replica and one agent:
+ * it loses a shard for good, which `Exists` of one id of each shard tells.
+ */
 async function shardsBehindVald() {
   const { Caller, Gateway, results, searching, serve: serveShard } = await import("./vald/vald.mjs");
   const base = readFileSync("datasets/sample/base.u8bin"), dim = base.readUInt32LE(4), each = base.readUInt32LE(0) / 2;
-  const options = ["--drain", "1s"], ports = [], replicas = [], fronts = [await freePort(), await freePort()], shards = [];
+  const ips = ["127.0.0.1", "127.0.0.2"], options = ["--drain", "1s", "--vald-agents", ips.join(",")];
+  const ports = [], replicas = [], front = await freePort(), fronts = ips.map((ip) => `${ip}:${front}`), shards = [];
   for (const s of [0, 1]) {
     const rows = join(folder, `shard${s}.u8bin`), labels = join(folder, `labels${s}`), shard = join(folder, `shard${s}.hmann`);
     const head = Buffer.from(base.subarray(0, 8));
@@ -150,13 +155,19 @@ async function shardsBehindVald() {
     }
   }
   let [, config] = readFileSync("doc/scale-out.md", "utf8").match(/```haproxy\n([\s\S]*?)```/);
-  for (const [i, port] of ports.entries()) config = config.replace(`10.0.0.${i + 1}:8081`, `127.0.0.1:${port}`);
-  config = config.replace("127.0.0.1:8081", `127.0.0.1:${fronts[0]}`).replace("127.0.0.2:8081", `127.0.0.2:${fronts[1]}`).replace("HEALTH", healthCheck);
+  for (const [i, port] of ports.entries()) config = config.replaceAll(`10.0.0.${i + 1}:8081`, `127.0.0.1:${port}`);
+  config = config.replaceAll(":8081", `:${front}`).replace("HEALTH", healthCheck);
   writeFileSync(join(folder, "shards.cfg"), config);
-  const haproxy = start(join(programs, "usr/sbin/haproxy"), ["-db", "-f", join(folder, "shards.cfg")]);
-  const gateway = new Gateway([new Caller(`127.0.0.1:${fronts[0]}`), new Caller(`127.0.0.2:${fronts[1]}`)]), caller = await gateway.start();
+  const startHaproxy = () => start(join(programs, "usr/sbin/haproxy"), ["-db", "-f", join(folder, "shards.cfg")]);
+  let haproxy = startHaproxy();
+  const gateway = new Gateway([]), caller = await gateway.start(), old = new Gateway([]);
+  await old.start();
+  const discovering = [gateway.discover(`127.0.0.3:${front}`, ips, front), old.discover(`127.0.0.1:${ports[0]}`, ips.slice(0, 1), front)];
+  const asks = async (one, s) => one.get(String(s * each)).then(() => true, () => false);  // the first vector of a shard, through a gateway
   const queries = Array.from({ length: 200 }, (_, i) => searching([...base.subarray(8 + i * 47 * dim, 8 + (i * 47 + 1) * dim)], { num: 10 }));
   await until(async () => results(await caller.call("Search", "search", queries[0])).length === 10, "an answer through haproxy");
+  await until(async () => old.agents.length === 2, "agents of the old gateway");
+  for (const one of [gateway, old]) for (const s of [0, 1]) check(await asks(one, s), `shards: a gateway asks for shard ${s}`);
   const right = [];
   for (const query of queries) {
     const found = await Promise.all([0, 2].map(async (i) => results(await replicas[i].agent.call("Search", "search", query))));
@@ -180,8 +191,31 @@ async function shardsBehindVald() {
   await sleep(1500);
   over = true;
   await Promise.all(clients);
-  check(asked > 3000 && lost === 0 && wrong === 0, `shards: rolling restart, ${asked} searches through a gateway, ${lost} lost, ${wrong} without all shards`);
+  check(asked > 300 && lost === 0 && wrong === 0, `shards: rolling restart, ${asked} searches through a gateway, ${lost} lost, ${wrong} without all shards`);
+  check(await asks(gateway, 0) && await asks(gateway, 1), "shards: the gateway asks all agents");
+  check(await asks(old, 0) && !await asks(old, 1), "shards: the gateway that asked one replica for its agents has lost a shard for good");
+
+  const missing = async () => {
+    const found = await Promise.all(queries.slice(0, 20).map((query) => caller.call("Search", "search", query).then(results)));
+    return found.filter((one, i) => JSON.stringify(one.map(([, far]) => far)) !== right[i]).length;
+  };
+  const whole = (text) => until(async () => (await missing()) === 0, text).then(() => check(true, `shards: all there ${text}`));
+  replicas[1].kill("SIGSTOP");
+  await whole("while a replica hangs");
+  replicas[1].kill("SIGCONT");
+  haproxy.kill("SIGKILL");
+  await haproxy.ended;
+  await until(async () => gateway.agents.length === 2 && (await missing()) === queries.slice(0, 20).length, "a gateway without haproxy");
+  haproxy = startHaproxy();
+  await whole("after haproxy was away");
+  for (const replica of replicas) replica.kill("SIGTERM");
+  await Promise.all(replicas.map((replica) => replica.ended));
+  for (const i of replicas.keys()) replicas[i] = await serveShard(hmann, shards[i], `127.0.0.1:${ports[i]}`, options);
+  await whole("after all replicas were away");
+  check(await asks(gateway, 0) && await asks(gateway, 1), "shards: the gateway asks all agents again");
   gateway.stop();
+  old.stop();
+  await Promise.all(discovering);
   for (const child of [haproxy, ...replicas]) child.kill("SIGKILL");
   await Promise.all([haproxy, ...replicas].map((child) => child.ended));
 }

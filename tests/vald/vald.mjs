@@ -58,6 +58,26 @@ export class Caller {
   }
 }
 
+/** A caller of the discoverer at an address: it tells the IPs of agents. */
+class Discoverer {
+  constructor(address) {
+    const nodes = { path: "/discoverer.v1.Discoverer/Nodes", requestStream: false, responseStream: false, requestSerialize: () => Buffer.alloc(0),
+      responseDeserialize: (bytes) => payload.Info.Nodes.deserializeBinary(bytes) };
+    this.client = new (grpc.makeGenericClientConstructor({ nodes }))(address, grpc.credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
+  }
+  agents() {
+    return new Promise((done, failed) => this.client.nodes({}, { deadline: Date.now() + 1000 }, (error, nodes) =>
+      (error ? failed(error) : done(nodes.getNodesList().flatMap((node) => node.getPods().getPodsList().map((pod) => pod.getIp()))))));
+  }
+  /** Whether the connection is lost. A status that a proxy answers is not a lost connection. */
+  get lost() {
+    return this.client.getChannel().getConnectivityState(true) === grpc.connectivityState.TRANSIENT_FAILURE;
+  }
+  close() {
+    this.client.close();
+  }
+}
+
 /** Waits until `what` returns a value. */
 export async function until(what, text) {
   for (let left = 600; left > 0; --left) {
@@ -107,6 +127,23 @@ export class Gateway {
     write("Upsert", (id) => this.owner(id).catch(() => this.next()));
     write("Remove", (id) => this.owner(id));
   }
+  /**
+   * Finds agents as Vald's gateway v1.7.0 does: it asks the discoverer again and again. While that does not answer, only the IPs of `dns` are
+   * agents; when the connection to it is lost, it is never asked again. Agents listen on `port`.
+   */
+  async discover(address, dns, port) {
+    let discoverer = new Discoverer(address);
+    const callers = new Map();
+    while (!this.stopped) {
+      const found = await discoverer?.agents().catch(() => undefined) ?? dns;
+      if (discoverer?.lost) discoverer = discoverer.close();
+      for (const ip of found) if (!callers.has(ip)) callers.set(ip, new Caller(`${ip}:${port}`));
+      this.agents = found.map((ip) => callers.get(ip));
+      await sleep(200);
+    }
+    discoverer?.close();
+    for (const caller of callers.values()) caller.close();
+  }
   next() {
     this.turn = ((this.turn ?? -1) + 1) % this.agents.length;
     return this.agents[this.turn];
@@ -129,6 +166,7 @@ export class Gateway {
       this.server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, port) => (error ? failed(error) : done(new Caller(`127.0.0.1:${port}`)))));
   }
   stop() {
+    this.stopped = true;
     this.server.forceShutdown();
   }
 }
