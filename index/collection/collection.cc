@@ -9,6 +9,7 @@
 #include "index/base/cpu.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
+#include "index/base/units.h"
 #include "index/collection/collection_impl.h"
 #include "index/format/verify.h"
 
@@ -38,6 +39,10 @@ absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::
     const absl::StatusOr<Manifest> now = Manifest::Read(folder);
     if (!now.ok() || now->covered == opened->manifest_.covered) break;
     status = opened->Load(progress);
+  }
+  while (absl::IsResourceExhausted(status) && !options.read_only && opened->Now() != nullptr &&
+         opened->Now()->sequence > opened->manifest_.covered) {
+    status = opened->ReplayMore(progress);
   }
   HMANN_RETURN_IF_ERROR(status);
   opened->refreshed_at_ = std::chrono::steady_clock::now();
@@ -78,16 +83,26 @@ absl::Status CollectionImpl::Load(Progress* progress) {
   covered_ = manifest_.covered;
   HMANN_RETURN_IF_ERROR(OpenSealed(moment.get(), progress));
   HMANN_RETURN_IF_ERROR(ReadFields(moment.get()));
-  moment->tail = Tail(shape_->stride);
-  moment->graphs.push_back(std::make_shared<DeltaGraph>(0));
   delta_limit_ = options_.delta_bytes > 0 ? options_.delta_bytes : UsableMemoryBytes() / 4;
+  moment->tail = Tail(shape_->stride, delta_limit_);
+  moment->graphs.push_back(std::make_shared<DeltaGraph>(0));
   resumable_ = InterruptedMerge();
-  merge_end_ = 0;
-  HMANN_RETURN_IF_ERROR(Replay(manifest_.covered, moment.get()));
+  merge_end_ = merge_bytes_ = 0;
+  absl::Status replayed = Replay(moment.get());
+  if (!replayed.ok() && (options_.read_only || !absl::IsResourceExhausted(replayed)))
+    return replayed;
   if (resumable_ > moment->sequence) resumable_ = 0;
-  moment->sealed.Settle();
   Publish(std::move(moment));
-  return absl::OkStatus();
+  return replayed;
+}
+
+absl::Status CollectionImpl::ReplayMore(Progress* progress) {
+  Progress quiet(Progress::Show::kNever);
+  HMANN_RETURN_IF_ERROR(Merge(progress == nullptr ? quiet : *progress, stop_, /*is_asked=*/true));
+  auto next = std::make_shared<Moment>(*Now());
+  absl::Status replayed = Replay(next.get());
+  Publish(std::move(next));
+  return replayed;
 }
 
 absl::Status CollectionImpl::OpenSealed(Moment* moment, Progress* progress) {
@@ -136,8 +151,7 @@ absl::Status CollectionImpl::Refresh() {
     if (last > Now()->sequence) {
       auto next = std::make_shared<Moment>(*Now());
       HMANN_RETURN_IF_ERROR(ReadFields(next.get()));
-      HMANN_RETURN_IF_ERROR(Replay(next->sequence, next.get()));
-      next->sealed.Settle();
+      HMANN_RETURN_IF_ERROR(Replay(next.get()));
       Publish(std::move(next));
     }
   }
@@ -158,21 +172,36 @@ void CollectionImpl::Follow() {
   }
 }
 
-absl::Status CollectionImpl::Replay(std::uint64_t after, Moment* moment) {
-  return journal_->ForEach(after, shape_->vector_bytes,
-                           [&](std::uint64_t seq, JournalEntry& entry) {
-                             PendingWrite write;
-                             HMANN_RETURN_IF_ERROR(ReadEntry(entry, *moment, &write));
-                             HMANN_RETURN_IF_ERROR(Apply(write, moment));
-                             moment->sequence = seq;
-                             KeepChangedRows(moment);
-                             if (seq == resumable_) {
-                               merge_end_ = moment->tail.end();
-                               moment->graphs.back()->Close(merge_end_);
-                               moment->graphs.push_back(std::make_shared<DeltaGraph>(merge_end_));
-                             }
-                             return absl::OkStatus();
-                           });
+absl::Status CollectionImpl::Replay(Moment* moment) {
+  // Readers that follow keep what they have if this ends early.
+  const std::shared_ptr<const Moment> served = options_.read_only ? Now() : nullptr;
+  const bool is_served = served != nullptr && served->facts == moment->facts;
+  absl::Status replayed = journal_->ForEach(
+      moment->sequence, shape_->vector_bytes, [&](std::uint64_t seq, const JournalRow& row) {
+        const std::uint64_t rows = row.vectors.size() / shape_->vector_bytes;
+        const std::uint64_t bytes = moment->delta_bytes() + moment->tail.BytesWith(rows) -
+                                    moment->tail.bytes() + rows * RowsByLabel::kEntryBytes;
+        if (rows > 0 && bytes > delta_limit_ && moment->tail.end() > moment->tail.first()) {
+          return ResourceExhausted(
+              folder_, ": its journal needs more than the ", FormatSize(delta_limit_),
+              " that rows beside the sealed index may take: run hmann compact, or give them more "
+              "memory (a server: delta-memory of the index)");
+        }
+        HMANN_RETURN_IF_ERROR(ApplyRow(row, moment));
+        moment->sequence = seq;
+        if (!is_served) KeepChangedRows(moment);
+        if (seq == resumable_) {
+          merge_end_ = moment->tail.end();
+          merge_bytes_ = moment->unmerged_bytes;
+          moment->graphs.back()->Close(merge_end_);
+          moment->graphs.push_back(std::make_shared<DeltaGraph>(merge_end_));
+        }
+        return absl::OkStatus();
+      });
+  if (is_served && replayed.ok()) KeepChangedRows(moment);
+  changed_rows_.clear();
+  moment->sealed.Settle();
+  return replayed;
 }
 
 void CollectionImpl::RemoveOrphans() const {
@@ -273,7 +302,7 @@ absl::Status CollectionImpl::Verify(Progress& progress) const {
     covered = manifest_.covered;
   }
   return journal_->ForEach(covered, shape_->vector_bytes,
-                           [](std::uint64_t, JournalEntry&) { return absl::OkStatus(); });
+                           [](std::uint64_t, const JournalRow&) { return absl::OkStatus(); });
 }
 
 }  // namespace hmann

@@ -55,7 +55,11 @@ class CollectionImpl final : public Collection {
   absl::Status Lock();
   absl::Status Load(Progress* progress);
   absl::Status OpenSealed(Moment* moment, Progress* progress);
-  absl::Status Replay(std::uint64_t after, Moment* moment);
+  /// Takes over the writes after the moment. Errors: RESOURCE_EXHAUSTED: the rest needs
+  /// more memory than there is, and the moment is that of the writes before.
+  absl::Status Replay(Moment* moment);
+  /// Merges what was replayed, and replays more.
+  absl::Status ReplayMore(Progress* progress);
   absl::Status ReadFields(Moment* moment) const;
   /// Takes over what another process has written since.
   absl::Status Refresh();
@@ -75,19 +79,26 @@ class CollectionImpl final : public Collection {
   void WriteGroup(std::span<PendingWrite* const> group);
   absl::Status Commit(std::span<PendingWrite* const> group, Moment* next);
   absl::Status Resolve(Moment& next, PendingWrite* write);
-  absl::Status ResolveFilter(const Moment& next, PendingWrite* write);
+  absl::Status ResolveFilter(Moment& next, PendingWrite* write);
   absl::Status ResolveRepeat(PendingWrite* write);
   absl::Status ResolveUpdate(const Moment& next, const Place& place, PendingWrite* write,
                              std::size_t i);
-  absl::Status CheckRoom(const Moment& next, const PendingWrite& write) const;
+  /// What a write takes until the next merge, counted before it takes it.
+  struct Growth {
+    std::uint64_t rows = 0, labels = 0, heap = 0, journal = 0;
+  };
+  /// Errors: RESOURCE_EXHAUSTED, and a merge begins; INVALID_ARGUMENT: no merge makes as
+  /// much room.
+  absl::Status CheckRoom(const Moment& next, const Growth& growth);
+  void MakeEntry(const std::vector<AttributeField>& fields, PendingWrite* write) const;
   absl::Status Apply(const PendingWrite& write, Moment* next);
+  absl::Status ApplyRow(const JournalRow& row, Moment* next);
   void Publish(std::shared_ptr<const Moment> next);
+  void Wake();
 
   Place Locate(const Moment& moment, std::uint64_t label, std::uint32_t sealed_id) const;
   static void Kill(Moment* moment, const Place& place);
   void KeepChangedRows(Moment* next);
-  /// Reads a write of the journal. Errors: DATA_LOSS.
-  absl::Status ReadEntry(JournalEntry& entry, const Moment& moment, PendingWrite* write) const;
 
   // delta.cc
   void MakeGraphs();
@@ -103,6 +114,8 @@ class CollectionImpl final : public Collection {
   class Shown;
   void MergeWhenDue();
   bool WantsMerge(const Moment& moment) const;
+  /// Whether so much of what the delta and the journal may take is taken.
+  bool IsFull(const Moment& moment, double share) const;
   /// Whether much more would come before the end of a merge than should. `worked`: what
   /// it has done, of as much as the last one.
   bool EndsLate(const Moment& moment, double worked) const;
@@ -144,11 +157,13 @@ class CollectionImpl final : public Collection {
   /// Changes to the rows by label by writes that are not on disk yet; absent: erased.
   absl::flat_hash_map<std::uint64_t, std::optional<std::uint64_t>> changed_rows_;
   absl::flat_hash_set<std::string> operations_;  ///< of the writes of a group
-  std::uint64_t merge_end_ = 0;  ///< rows of the delta below are in the merge that was begun
+  std::uint64_t merge_end_ = 0;    ///< rows of the delta below are in the merge that was begun
+  std::uint64_t merge_bytes_ = 0;  ///< of its writes in the journal
   /// Writes up to this one are in the base file of a merge that was interrupted.
   std::atomic<std::uint64_t> resumable_ = 0;
 
-  std::uint64_t delta_limit_ = 0;  ///< bytes
+  std::uint64_t delta_limit_ = 0;         ///< bytes of the delta, and of the journal
+  std::atomic<bool> wants_room_ = false;  ///< a write was refused
   /// When the last merge began, or the collection was opened; and rows of the delta then.
   std::atomic<std::chrono::steady_clock::time_point> counted_at_ = std::chrono::steady_clock::now();
   std::atomic<std::uint64_t> counted_rows_ = 0;

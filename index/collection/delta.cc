@@ -66,11 +66,14 @@ void CollectionImpl::Note(const absl::Status& status, int* failures) {
 
 absl::Status CollectionImpl::KillChanged(std::uint64_t* after, Moment::Part* part) const {
   std::vector<std::uint64_t> changed;
-  HMANN_RETURN_IF_ERROR(journal_->ReadLabels(after, &changed));
-  std::vector<std::uint32_t> ids(changed.size());
-  HMANN_RETURN_IF_ERROR(part->segment->index()->Find(changed, ids));
-  for (const std::uint32_t id : ids)
-    if (id != kNoId && part->Has(id)) part->killed.push_back(id);
+  std::vector<std::uint32_t> ids;
+  do {
+    HMANN_RETURN_IF_ERROR(journal_->ReadLabels(after, &changed));
+    ids.assign(changed.size(), kNoId);
+    HMANN_RETURN_IF_ERROR(part->segment->index()->Find(changed, ids));
+    for (const std::uint32_t id : ids)
+      if (id != kNoId && part->Has(id)) part->killed.push_back(id);
+  } while (!changed.empty());
   part->Settle();
   return absl::OkStatus();
 }

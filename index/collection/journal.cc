@@ -71,9 +71,13 @@ std::string_view BytesOf(const std::vector<T>& values) {
 
 }  // namespace
 
-std::size_t JournalEntry::bytes() const {
-  std::size_t bytes = labels.size() * 9 + vectors.size();
+/// Beside the columns that a write fills, and beside the bytes of a name.
+constexpr std::uint64_t kRowOfWrites = 64, kRowOfNames = 32;
+
+std::uint64_t JournalEntry::bytes() const {
+  std::uint64_t bytes = kRowOfWrites + labels.size() * 9 + vectors.size();
   for (const std::string& text : attributes) bytes += text.size() + 1;
+  for (const auto& [label, name] : names) bytes += name.size() + kRowOfNames;
   return bytes;
 }
 
@@ -162,7 +166,7 @@ absl::Status Journal::Create(const std::string& folder, const std::string& id,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
     return journal.Error("create: ");
   HMANN_RETURN_IF_ERROR(journal.Execute(
-      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; BEGIN;"
+      "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; BEGIN;"
       "CREATE TABLE meta(id TEXT NOT NULL, version INTEGER NOT NULL);"
       "CREATE TABLE fields(name TEXT PRIMARY KEY, type INTEGER NOT NULL) WITHOUT ROWID;"
       "CREATE TABLE writes(seq INTEGER PRIMARY KEY, labels BLOB NOT NULL, puts BLOB NOT NULL,"
@@ -193,7 +197,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& folder
   if (sqlite3_open_v2(uri.c_str(), &journal->db_, flags, nullptr) != SQLITE_OK)
     return journal->Error("open: ");
   sqlite3_busy_timeout(journal->db_, 10'000);
-  // A cache of 8 MiB and a log of as much as 16 MiB: guesses.
+  // A cache of 8 MiB and a log of 16 MiB, or of one transaction: guesses.
   HMANN_RETURN_IF_ERROR(
       journal->Execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
                        "PRAGMA cache_size=-8192;"));
@@ -203,7 +207,8 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& folder
   } else {
     HMANN_RETURN_IF_ERROR(
         journal->Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-                         "PRAGMA secure_delete=ON; PRAGMA wal_autocheckpoint=4096;"));
+                         "PRAGMA secure_delete=ON; PRAGMA wal_autocheckpoint=4096;"
+                         "PRAGMA journal_size_limit=16777216;"));
     HMANN_RETURN_IF_ERROR(journal->Execute(kLaterTables));
   }
   return journal;
@@ -309,34 +314,37 @@ absl::Status Journal::ForEach(std::uint64_t after, std::size_t vector_bytes,
     if (seq != expected) return damaged("expected, found write ", seq);
     if (ChecksumOf(seq, labels, puts, vectors, attributes) != rows.Number(5))
       return damaged("its checksum does not match");
-    JournalEntry entry;
+    JournalRow row;
+    row.puts = puts;
+    row.vectors = vectors;
     const auto count = static_cast<std::size_t>(std::count(puts.begin(), puts.end(), '\1'));
     if (puts.find_first_not_of(std::string_view("\0\1", 2)) != puts.npos)
       return damaged("puts has bytes other than 0 and 1");
     if (labels.size() != puts.size() * sizeof(std::uint64_t) ||
         vectors.size() != count * vector_bytes)
       return damaged("its parts do not fit each other");
-    entry.labels.resize(puts.size());
-    std::memcpy(entry.labels.data(), labels.data(), labels.size());
-    entry.puts.assign(puts.begin(), puts.end());
-    const auto* first = reinterpret_cast<const std::byte*>(vectors.data());
-    entry.vectors.assign(first, first + vectors.size());
-    if (!attributes.empty())
-      entry.attributes =
-          absl::StrSplit(absl::string_view(attributes.data(), attributes.size()), '\n');
-    if (!entry.attributes.empty() && entry.attributes.size() != count)
-      return damaged("has attributes of ", entry.attributes.size(), " rows, not ", count);
-    HMANN_RETURN_IF_ERROR(visit(seq, entry));
+    row.labels.resize(puts.size());
+    std::memcpy(row.labels.data(), labels.data(), labels.size());
+    row.bytes = kRowOfWrites + labels.size() + puts.size() + vectors.size() + attributes.size();
+    for (const absl::string_view line :
+         absl::StrSplit(absl::string_view(attributes.data(), attributes.size()), '\n')) {
+      if (!attributes.empty()) row.attributes.emplace_back(line.data(), line.size());
+    }
+    if (!row.attributes.empty() && row.attributes.size() != count)
+      return damaged("has attributes of ", row.attributes.size(), " rows, not ", count);
+    HMANN_RETURN_IF_ERROR(visit(seq, row));
   }
 }
 
 absl::Status Journal::ReadLabels(std::uint64_t* after, std::vector<std::uint64_t>* labels) const {
+  constexpr std::size_t kAtOnce = 1 << 20;
   const std::scoped_lock lock(mutex_);
   Statement rows(*this, "SELECT seq, labels FROM writes WHERE seq > ? ORDER BY seq");
   rows.Bind(*after);
+  labels->clear();
   while (true) {
     HMANN_ASSIGN_OR_RETURN(const bool more, rows.Step());
-    if (!more) return absl::OkStatus();
+    if (!more || labels->size() >= kAtOnce) return absl::OkStatus();
     const std::string_view bytes = rows.Bytes(1);
     const std::size_t old = labels->size(), size = bytes.size() / sizeof(std::uint64_t);
     labels->resize(old + size);
@@ -376,27 +384,51 @@ absl::Status Journal::EraseNames(std::span<const std::uint64_t> labels) {
 
 absl::StatusOr<std::uint64_t> Journal::Last() const {
   const std::scoped_lock lock(mutex_);
-  Statement last(*this, "SELECT max(seq) FROM writes");
-  HMANN_RETURN_IF_ERROR(last.Step().status());
-  return last.Number(0);
+  return Ask("SELECT max(seq) FROM writes");
 }
 
 absl::Status Journal::Prune(std::uint64_t covered) {
-  // Writers wait for a step: with 64 writes of at most 64 MiB it is short.
-  constexpr const char* kStep =
-      "DELETE FROM writes WHERE seq IN (SELECT seq FROM writes WHERE seq <= ? ORDER BY seq LIMIT "
-      "64)";
-  while (true) {
+  // Writers wait for a step, and its zeros go through the log.
+  constexpr std::uint64_t kStepBytes = 8 << 20;
+  for (std::uint64_t last = 1; last > 0;) {
     const std::scoped_lock lock(mutex_);
-    HMANN_RETURN_IF_ERROR(Statement(*this, kStep).Bind(covered).Run());
-    if (sqlite3_changes(db_) == 0) break;
+    Statement sizes(*this,
+                    "SELECT seq, length(vectors) + length(attributes) + length(labels) FROM writes "
+                    "WHERE seq <= ? ORDER BY seq LIMIT 4096");
+    sizes.Bind(covered);
+    last = 0;
+    for (std::uint64_t bytes = 0; bytes < kStepBytes; bytes += sizes.Number(1)) {
+      HMANN_ASSIGN_OR_RETURN(const bool more, sizes.Step());
+      if (!more) break;
+      last = sizes.Number(0);
+    }
+    sizes.Again();
+    HMANN_RETURN_IF_ERROR(Statement(*this, "DELETE FROM writes WHERE seq <= ?").Bind(last).Run());
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    HMANN_RETURN_IF_ERROR(Statement(*this, "DELETE FROM operations WHERE seq + ? <= ?")
+                              .Bind(kOperations)
+                              .Bind(covered)
+                              .Run());
+    // A journal of an earlier program keeps free pages until it is told not to.
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t mode, Ask("PRAGMA auto_vacuum"));
+    if (mode != 2) HMANN_RETURN_IF_ERROR(Execute("PRAGMA auto_vacuum=INCREMENTAL; VACUUM"));
+  }
+  for (std::uint64_t before = ~std::uint64_t{0}, free = before - 1; free > 0 && free < before;) {
+    const std::scoped_lock lock(mutex_);
+    before = free;
+    HMANN_RETURN_IF_ERROR(Execute("PRAGMA incremental_vacuum(2048)"));
+    HMANN_ASSIGN_OR_RETURN(free, Ask("PRAGMA freelist_count"));
   }
   const std::scoped_lock lock(mutex_);
-  HMANN_RETURN_IF_ERROR(Statement(*this, "DELETE FROM operations WHERE seq + ? <= ?")
-                            .Bind(kOperations)
-                            .Bind(covered)
-                            .Run());
   return Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+absl::StatusOr<std::uint64_t> Journal::Ask(const char* sql) const {
+  Statement statement(*this, sql);
+  HMANN_RETURN_IF_ERROR(statement.Step().status());
+  return statement.Number(0);
 }
 
 absl::Status Journal::CopyTo(const std::string& path) const {

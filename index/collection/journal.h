@@ -34,7 +34,16 @@ struct JournalEntry {
   std::string_view operation;  ///< the name of the write, and what it changes
   std::uint64_t digest = 0;
 
-  std::size_t bytes() const;
+  std::uint64_t bytes() const;  ///< that it takes in the journal, about
+};
+
+/// A write as it is read back. Views what the journal has in memory.
+struct JournalRow {
+  std::vector<std::uint64_t> labels;
+  std::string_view puts;     ///< as JournalEntry::puts
+  std::string_view vectors;  ///< as JournalEntry::vectors
+  std::vector<std::string_view> attributes;
+  std::uint64_t bytes = 0;  ///< as JournalEntry::bytes
 };
 
 /// The writes since the last merge, in SQLite: journal.sqlite in the folder. A row of
@@ -64,13 +73,13 @@ class Journal {
                       std::span<const AttributeField> fields);
   absl::StatusOr<std::vector<AttributeField>> Fields() const;
 
-  /// Calls visit(seq, entry) for the writes after `after`, in order. They must be
-  /// numbered without a gap. `vector_bytes`: of a put. Errors: DATA_LOSS naming the
-  /// write, up to which everything was visited; those of `visit`.
-  using Visit = std::function<absl::Status(std::uint64_t seq, JournalEntry& entry)>;
+  /// Calls visit(seq, row) for the writes after `after`, in order. They must be numbered
+  /// without a gap. `vector_bytes`: of a put. Errors: DATA_LOSS naming the write, up to
+  /// which everything was visited; those of `visit`.
+  using Visit = std::function<absl::Status(std::uint64_t seq, const JournalRow& row)>;
   absl::Status ForEach(std::uint64_t after, std::size_t vector_bytes, const Visit& visit) const;
-  /// Appends the labels that writes after `*after` changed, and sets `*after` to the last
-  /// write. Errors: as ForEach.
+  /// Sets the labels that writes after `*after` changed, some at once, and sets `*after`
+  /// to the last of these writes. None: there are no more. Errors: as ForEach.
   absl::Status ReadLabels(std::uint64_t* after, std::vector<std::uint64_t>* labels) const;
   /// The string that stands for a label; empty: there is none. Errors: DATA_LOSS.
   absl::StatusOr<std::string> Name(std::uint64_t label) const;
@@ -84,7 +93,8 @@ class Journal {
   /// The number of the last write; 0: there is none.
   absl::StatusOr<std::uint64_t> Last() const;
 
-  /// Removes the writes up to `covered`, with zeros in their place, a few at a time.
+  /// Removes the writes up to `covered`, with zeros in their place, a few at a time, and
+  /// gives what they took back to the file system.
   absl::Status Prune(std::uint64_t covered);
   /// Writes a copy as of now to a new file. Errors: those of files.
   absl::Status CopyTo(const std::string& path) const;
@@ -100,6 +110,8 @@ class Journal {
 
   Journal() = default;
   absl::Status Execute(const char* sql) const;
+  /// The number that a statement answers with; 0: nothing.
+  absl::StatusOr<std::uint64_t> Ask(const char* sql) const;
   absl::Status Error(const char* what) const;
   /// Commits, or undoes the transaction after an error.
   absl::Status End(absl::Status status) const;

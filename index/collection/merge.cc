@@ -23,22 +23,34 @@ constexpr double kSecondsAVector = 0.2e-3;
 /// At this rate of changes a merge with one thread lets the delta grow by 5 %, whatever
 /// the number of vectors.
 constexpr double kManyRowsASecond = 0.05 / kSecondsAVector;
+/// At these shares of what the delta may take, a merge begins, and hurries: guesses.
+constexpr double kBegin = 0.5, kHurry = 0.75;
 
 }  // namespace
 
 bool CollectionImpl::WantsMerge(const Moment& moment) const {
   if (!options_.merges) return false;
   const std::uint64_t sealed = moment.sealed.segment == nullptr ? 0 : moment.sealed.segment->n();
-  const std::uint64_t dead = sealed - moment.sealed.rows(), delta = moment.tail.live();
+  const std::uint64_t dead = sealed - moment.sealed.rows();
+  const std::uint64_t delta = moment.tail.end() - moment.tail.first();  // dead ones cost as much
   // At 10 % of delta, or earlier, from 5 % on, so that it ends at 15 % or less when the
   // merge is done: guesses.
   const bool is_much = delta * 10 >= sealed || (delta * 20 >= sealed && EndsLate(moment, 0));
   return resumable_ > 0 || (delta >= kLeastChanged && is_much) ||
-         (dead >= kLeastChanged && dead * 10 >= sealed * 3);
+         (dead >= kLeastChanged && dead * 10 >= sealed * 3) ||
+         (moment.sequence > covered_ && (wants_room_ || IsFull(moment, kBegin)));
+}
+
+bool CollectionImpl::IsFull(const Moment& moment, double share) const {
+  const auto most = static_cast<double>(delta_limit_) * share;
+  const std::uint64_t taken = std::max(moment.delta_bytes(), moment.unmerged_bytes);
+  return static_cast<double>(taken) >= most ||
+         static_cast<double>(moment.wasted_bytes()) >=
+             static_cast<double>(moment.most_wasted()) * share / 2;
 }
 
 bool CollectionImpl::EndsLate(const Moment& moment, double worked) const {
-  if (moment.sealed.segment == nullptr) return true;
+  if (moment.sealed.segment == nullptr || wants_room_ || IsFull(moment, kHurry)) return true;
   const auto sealed = static_cast<double>(moment.sealed.segment->n());
   const double work = merge_work_ > 0 ? merge_work_.load() : kSecondsAVector * sealed;
   // Where searches leave no processor, a merge that steps aside would never end: a guess.
@@ -47,7 +59,8 @@ bool CollectionImpl::EndsLate(const Moment& moment, double worked) const {
   // The rest up to 15 % is for what the estimate misses: a guess.
   constexpr double kMost = 0.14;
   const double left = std::max(work - worked, 0.0);
-  return static_cast<double>(moment.tail.live()) + RowsASecond(moment) * left >= kMost * sealed;
+  const auto delta = static_cast<double>(moment.tail.end() - moment.tail.first());
+  return delta + RowsASecond(moment) * left >= kMost * sealed;
 }
 
 double CollectionImpl::Worked(std::chrono::steady_clock::time_point start) const {
@@ -142,10 +155,13 @@ absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& 
 
 absl::Status CollectionImpl::EraseNames() {
   constexpr std::size_t kAtOnce = 1000;  // writers wait meanwhile: a guess
+  std::vector<std::uint64_t> changed, labels, gone;
   std::uint64_t after = 0;
-  std::vector<std::uint64_t> labels, gone;
-  HMANN_RETURN_IF_ERROR(journal_->ReadLabels(&after, &labels));
-  std::erase_if(labels, [](std::uint64_t label) { return label >> 63 == 0; });
+  do {
+    HMANN_RETURN_IF_ERROR(journal_->ReadLabels(&after, &changed));
+    for (const std::uint64_t label : changed)
+      if (label >> 63 != 0) labels.push_back(label);
+  } while (!changed.empty());
   for (std::span<const std::uint64_t> rest = labels; !rest.empty();) {
     const auto some = rest.first(std::min(rest.size(), kAtOnce));
     rest = rest.subspan(some.size());
@@ -190,6 +206,8 @@ absl::StatusOr<MergeJob> CollectionImpl::StartMerge(Progress& progress,
       return job;
     }
     merge_end_ = moment->tail.end();
+    merge_bytes_ = moment->unmerged_bytes;
+    wants_room_ = false;
     CutGraphs();
     job = {.covered = moment->sequence,
            .rows = moment->live(),
@@ -304,6 +322,7 @@ absl::Status CollectionImpl::SwapMerged(const MergeJob& job, Progress& progress)
   next->sealed = std::move(merged);
   std::erase_if(next->graphs, [&](const auto& graph) { return graph->limit() <= job.end; });
   next->tail.DropBefore(job.end);
+  next->unmerged_bytes -= std::min(merge_bytes_, next->unmerged_bytes);
   next->rows_version = next->facts->rows.EraseBelow(job.end);
   manifest_.generation = manifest.generation;
   manifest_.content_hash = content_hash;

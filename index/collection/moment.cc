@@ -21,6 +21,24 @@ void Moment::Part::Settle() {
   killed.clear();
 }
 
+std::uint64_t Moment::delta_bytes() const {
+  std::uint64_t bytes = tail.bytes() + facts->rows.bytes();
+  if (fields != nullptr)
+    for (const AttributeField& field : *fields) bytes += sizeof(field) + field.name.capacity();
+  return bytes;
+}
+
+std::uint64_t Moment::wasted_bytes() const {
+  const std::uint64_t rows = tail.end() - tail.first(), dead = rows - tail.live();
+  return rows == 0 ? 0 : std::max(tail.bytes(), unmerged_bytes) / rows * dead;
+}
+
+std::uint64_t Moment::most_wasted() const {
+  // Guesses: a merge of little that lives takes about a second, and less is no burden.
+  constexpr std::uint64_t kLeast = 128 << 20, kTimes = 3;
+  return std::max(kLeast, kTimes * live() * (shape->stride + TailChunk::kRowBytes));
+}
+
 std::uint64_t Moment::loose_rows() const {
   std::uint64_t rows = tail.end() - tail.first();
   for (const auto& graph : graphs) rows -= std::min(graph->end(), tail.end()) - graph->first();
@@ -59,13 +77,13 @@ std::uint64_t RowsByLabel::Change(
 std::uint64_t RowsByLabel::EraseBelow(std::uint64_t row) {
   const std::scoped_lock lock(mutex_);
   absl::erase_if(rows_, [&](const auto& entry) { return entry.second < row; });
+  rows_.rehash(0);  // it gives memory back
   return ++version_;
 }
 
 std::uint64_t RowsByLabel::bytes() const {
-  constexpr std::uint64_t kEntryBytes = 32;  // of the table, which has spare places
   const std::scoped_lock lock(mutex_);
-  return rows_.size() * kEntryBytes;
+  return std::max(rows_.size() * kEntryBytes, rows_.capacity() * (2 * sizeof(std::uint64_t) + 1));
 }
 
 absl::StatusOr<std::vector<std::uint64_t>> LastFilter::Matching(

@@ -37,6 +37,8 @@ class RowsByLabel {
   std::uint64_t Change(
       const absl::flat_hash_map<std::uint64_t, std::optional<std::uint64_t>>& changed);
   std::uint64_t EraseBelow(std::uint64_t row);
+  /// Of an entry: the table is between 7/16 and 7/8 full, with a byte beside each place.
+  static constexpr std::uint64_t kEntryBytes = (2 * sizeof(std::uint64_t) + 1) * 16 / 7 + 1;
   std::uint64_t bytes() const;
 
  private:
@@ -118,8 +120,16 @@ class Moment {
   /// Over its rows, in their order. Rows that are in none yet are scanned.
   std::vector<std::shared_ptr<DeltaGraph>> graphs;
 
+  /// Bytes of the writes in the journal that the sealed index has not.
+  std::uint64_t unmerged_bytes = 0;
+
   std::uint64_t live() const { return sealed.rows() + tail.live(); }
-  std::uint64_t delta_bytes() const { return tail.bytes() + facts->rows.bytes(); }
+  /// Memory of the delta, with all that it needs.
+  std::uint64_t delta_bytes() const;
+  /// Bytes of rows of the delta that were replaced or deleted, in memory or in the
+  /// journal, whichever is more; and what they may take.
+  std::uint64_t wasted_bytes() const;
+  std::uint64_t most_wasted() const;
   /// Rows of the delta that are in no graph yet.
   std::uint64_t loose_rows() const;
   /// Errors: RESOURCE_EXHAUSTED: `more` rows are too many.

@@ -30,8 +30,9 @@ struct PendingWrite {
     bool had_row = false;  ///< the label had a vector
   };
 
-  const Filter* filter = nullptr;  ///< delete what it holds for, instead of changes
-  bool deletes_all = false;        ///< delete all, instead of changes
+  const Filter* filter = nullptr;      ///< delete what it holds for, instead of changes
+  bool deletes_all = false;            ///< delete all, instead of changes
+  std::vector<std::uint32_t> deleted;  ///< the ids of these, as Change::sealed_id
   std::vector<Change> changes;
   std::vector<std::byte> rows;  ///< stored vectors, `stride` bytes each
   std::shared_ptr<const Segment> looked_in;

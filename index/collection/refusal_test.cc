@@ -120,7 +120,7 @@ TEST_F(RefusalTest, ADeltaThatIsFullSaysWhatToDo) {
     status = collection->Write(batch).status();
   }
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(Message(status), AllOf(HasSubstr("hmann compact"), HasSubstr("delta_memory")));
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("hmann compact"), HasSubstr("delta-memory")));
   EXPECT_EQ(collection->info().live, label - 1);
   WriteBatch deletion;
   deletion.Delete(0);

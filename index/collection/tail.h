@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -21,25 +20,31 @@ namespace hmann {
 /// a moment knows never change but for their links, so that moments share chunks while
 /// others are appended.
 struct TailChunk {
-  static constexpr std::uint64_t kRows = 1024;
   static constexpr std::uint32_t kLinks = 32;
+  /// Of a row beside its vector, and beside what its attributes point to.
+  static constexpr std::uint64_t kRowBytes =
+      sizeof(std::uint64_t) + sizeof(AttributeCells) + kLinks * sizeof(NodeId);
 
-  TailChunk() {
+  explicit TailChunk(std::size_t size) : labels(size), cells(size), links(size * kLinks) {
     for (std::atomic<NodeId>& link : links) link.store(kNoNode, std::memory_order_relaxed);
   }
 
-  Buffer rows;  ///< kRows stored vectors
-  std::array<std::uint64_t, kRows> labels{};
-  std::array<AttributeCells, kRows> cells{};
-  std::array<std::atomic<NodeId>, kRows * kLinks> links;  ///< DeltaGraph
+  Buffer rows;  ///< stored vectors
+  std::vector<std::uint64_t> labels;
+  std::vector<AttributeCells> cells;
+  std::vector<std::atomic<NodeId>> links;  ///< DeltaGraph
 };
+
+/// Bytes that the cells of a row take beside TailChunk, with what an allocation costs.
+std::uint64_t HeapBytes(const AttributeCells& cells);
 
 /// The delta's rows [first, end), which no sealed index has yet, and which of them are
 /// alive.
 class Tail {
  public:
-  /// `stride`: bytes from one row to the next in memory.
-  explicit Tail(std::size_t stride = 0) : stride_(stride) {}
+  /// `stride`: bytes from one row to the next in memory. `most`: bytes that it should
+  /// take; its chunks are much smaller.
+  explicit Tail(std::size_t stride = 0, std::uint64_t most = ~std::uint64_t{0});
 
   std::uint64_t first() const { return first_; }
   std::uint64_t end() const { return end_; }
@@ -48,17 +53,12 @@ class Tail {
     return row >= first_ && row < end_ && (words_[At(row) / 64] >> (row % 64) & 1) != 0;
   }
   const std::byte* Row(std::uint64_t row) const {
-    return ChunkOf(row).rows.data() + row % TailChunk::kRows * stride_;
+    return ChunkOf(row).rows.data() + InChunk(row) * stride_;
   }
-  std::uint64_t Label(std::uint64_t row) const {
-    return ChunkOf(row).labels[row % TailChunk::kRows];
-  }
-  const AttributeCells& Cells(std::uint64_t row) const {
-    return ChunkOf(row).cells[row % TailChunk::kRows];
-  }
+  std::uint64_t Label(std::uint64_t row) const { return ChunkOf(row).labels[InChunk(row)]; }
+  const AttributeCells& Cells(std::uint64_t row) const { return ChunkOf(row).cells[InChunk(row)]; }
   std::atomic<NodeId>* Links(std::uint64_t row) const {
-    return chunks_[At(row) / TailChunk::kRows]->links.data() +
-           row % TailChunk::kRows * TailChunk::kLinks;
+    return chunks_[At(row) >> shift_]->links.data() + InChunk(row) * TailChunk::kLinks;
   }
   /// Calls visit(row) for the live rows in order.
   template <typename Visit>
@@ -79,11 +79,15 @@ class Tail {
       at = last;
     }
   }
-  std::uint64_t base() const { return first_ / TailChunk::kRows * TailChunk::kRows; }
+  std::uint64_t base() const { return first_ / kMostOfChunk * kMostOfChunk; }
   std::span<const std::uint64_t> words() const { return words_; }
-  std::uint64_t bytes() const;
-  /// Of bytes(): of rows that are not alive.
-  std::uint64_t dead_bytes() const;
+  std::uint64_t bytes() const { return BytesWith(0); }
+  /// After so many rows more, without HeapBytes of theirs.
+  std::uint64_t BytesWith(std::uint64_t more) const;
+  /// Of bytes(), about: of rows that are not alive.
+  std::uint64_t dead_bytes() const {
+    return first_ == end_ ? 0 : bytes() / (end_ - first_) * (end_ - first_ - live_);
+  }
 
   /// Appends a row. Only the last moment's tail may grow. Errors: RESOURCE_EXHAUSTED.
   absl::Status Append(std::uint64_t label, std::span<const std::byte> row, AttributeCells cells);
@@ -97,13 +101,21 @@ class Tail {
   void DropBefore(std::uint64_t row);
 
  private:
+  static constexpr std::uint64_t kMostOfChunk = 1024;  // rows: a guess
+
   std::uint64_t At(std::uint64_t row) const { return row - base(); }
-  const TailChunk& ChunkOf(std::uint64_t row) const { return *chunks_[At(row) / TailChunk::kRows]; }
+  std::uint64_t InChunk(std::uint64_t row) const {
+    return row & ((std::uint64_t{1} << shift_) - 1);
+  }
+  const TailChunk& ChunkOf(std::uint64_t row) const { return *chunks_[At(row) >> shift_]; }
 
   std::size_t stride_;
+  unsigned shift_ = 0;  ///< 2^shift_ rows in a chunk
   std::uint64_t first_ = 0, end_ = 0, live_ = 0;
-  std::vector<std::shared_ptr<TailChunk>> chunks_;  ///< from the one of `first_`
-  std::vector<std::uint64_t> words_;                ///< live rows, a bit each, from base()
+  std::uint64_t heap_bytes_ = 0;  ///< of the cells
+  /// From the one of base() on; nullptr: all its rows are below `first_`.
+  std::vector<std::shared_ptr<TailChunk>> chunks_;
+  std::vector<std::uint64_t> words_;  ///< live rows, a bit each, from base()
 };
 
 }  // namespace hmann

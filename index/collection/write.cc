@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -17,12 +18,19 @@ namespace {
 /// Bytes that one transaction takes from those that wait: a guess.
 constexpr std::size_t kMostTogether = 64 << 20;
 
+absl::StatusOr<std::vector<std::uint32_t>> FindSealed(const Moment& moment,
+                                                      std::span<const std::uint64_t> labels) {
+  std::vector<std::uint32_t> ids(labels.size(), kNoId);
+  if (moment.sealed.segment != nullptr)
+    HMANN_RETURN_IF_ERROR(moment.sealed.segment->Find(labels, ids));
+  return ids;
+}
+
 absl::Status FindSealed(const Moment& moment, PendingWrite* write) {
   write->looked_in = moment.sealed.segment;
   std::vector<std::uint64_t> labels(write->changes.size());
-  std::vector<std::uint32_t> ids(labels.size(), kNoId);
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = write->changes[i].label;
-  if (write->looked_in != nullptr) HMANN_RETURN_IF_ERROR(write->looked_in->Find(labels, ids));
+  HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> ids, FindSealed(moment, labels));
   for (std::size_t i = 0; i < labels.size(); ++i) write->changes[i].sealed_id = ids[i];
   return absl::OkStatus();
 }
@@ -95,9 +103,13 @@ void CollectionImpl::WriteGroup(std::span<PendingWrite* const> group) {
   for (PendingWrite* write : group) {
     write->status = Resolve(*next, write);
     if (!write->status.ok() || write->is_repeat) continue;
+    write->written.rows = write->entry.labels.size();
     resolved.push_back(write);
     if (status.ok()) status = Apply(*write, next.get());
-    if (!write->entry.labels.empty()) ++next->sequence;
+    if (!write->entry.labels.empty()) {
+      ++next->sequence;
+      next->unmerged_bytes += write->entry.bytes();
+    }
     write->written.sequence = next->sequence;
   }
   if (status.ok()) status = Commit(resolved, next.get());
@@ -128,6 +140,10 @@ absl::Status CollectionImpl::Commit(std::span<PendingWrite* const> group, Moment
 
 void CollectionImpl::Publish(std::shared_ptr<const Moment> next) {
   now_.store(std::move(next));
+  Wake();
+}
+
+void CollectionImpl::Wake() {
   { const std::scoped_lock lock(wake_mutex_); }
   wake_.notify_all();
 }
@@ -152,37 +168,54 @@ void CollectionImpl::Kill(Moment* moment, const Place& place) {
   if (place.in == Place::In::kDelta) moment->tail.Kill(place.row);
 }
 
-absl::Status CollectionImpl::CheckRoom(const Moment& next, const PendingWrite& write) const {
-  if (write.rows.empty()) return absl::OkStatus();
-  const std::uint64_t bytes = next.delta_bytes();
-  if (bytes + write.rows.size() > delta_limit_) {
-    const std::string why = info().last_error;
-    const std::string when =
-        !options_.merges     ? "run hmann compact"
-        : !why.empty()       ? absl::StrCat("the last merge failed (", why, ")")
-        : merge_seconds_ > 0 ? absl::StrFormat("come again in about %.0f s, when they are merged",
-                                               merge_seconds_.load())
-                             : std::string("come again when they are merged");
-    return ResourceExhausted("rows beside the sealed index take ", FormatSize(bytes), " of the ",
-                             FormatSize(delta_limit_), " that they may: ", when,
-                             ", or give them more (a server: delta_memory of the index)");
+absl::Status CollectionImpl::CheckRoom(const Moment& next, const Growth& growth) {
+  if (growth.rows == 0) return absl::OkStatus();  // deletions take a few bytes of what lived
+  const std::uint64_t own = growth.heap + growth.labels * RowsByLabel::kEntryBytes;
+  const std::uint64_t bytes = next.delta_bytes() + changed_rows_.size() * RowsByLabel::kEntryBytes;
+  const std::uint64_t delta = bytes + own + next.tail.BytesWith(growth.rows) - next.tail.bytes();
+  const std::uint64_t journal = next.unmerged_bytes + growth.journal;
+  if (std::max(delta, journal) <= delta_limit_ && next.wasted_bytes() <= next.most_wasted())
+    return next.CheckLive(growth.rows);
+  const Tail empty(shape_->stride, delta_limit_);
+  const std::uint64_t alone = std::max(own + empty.BytesWith(growth.rows), growth.journal);
+  if (alone > delta_limit_) {
+    return InvalidArgument("a write that takes ", FormatSize(alone),
+                           ", where all rows beside the "
+                           "sealed index may take ",
+                           FormatSize(delta_limit_),
+                           ": write fewer rows at once, or give them more memory (a server: "
+                           "delta-memory of the index)");
   }
-  return next.CheckLive(write.changes.size());
+  wants_room_ = true;
+  Wake();
+  const std::string why = info().last_error;
+  const std::string when = !options_.merges ? "run hmann compact (Compact)"
+                           : !why.empty()   ? absl::StrCat("the last merge failed (", why, ")")
+                           : merge_seconds_ > 0
+                               ? absl::StrFormat("come again in about %.0f s, when they are merged",
+                                                 std::ceil(merge_seconds_.load()))
+                               : std::string("come again when they are merged");
+  const bool is_waste = delta <= delta_limit_ && journal <= delta_limit_;
+  return ResourceExhausted(
+      is_waste ? "rows that were replaced or deleted since the last merge take "
+               : "rows beside the sealed index take ",
+      FormatSize(is_waste ? next.wasted_bytes() : std::max(bytes, next.unmerged_bytes)), " of the ",
+      FormatSize(is_waste ? next.most_wasted() : delta_limit_), " that they may: ", when,
+      is_waste ? "" : ", or give them more memory (a server: delta-memory of the index)");
 }
 
 absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
   write->entry = {};
+  write->entry.operation = write->operation;
+  write->entry.digest = write->digest;
   HMANN_RETURN_IF_ERROR(ResolveRepeat(write));
   if (write->is_repeat) return absl::OkStatus();
-  if (write->filter != nullptr || write->deletes_all) {
-    next.sealed.Settle();
-    HMANN_RETURN_IF_ERROR(ResolveFilter(next, write));
-  }
-  HMANN_RETURN_IF_ERROR(CheckRoom(next, *write));
+  if (write->filter != nullptr || write->deletes_all) return ResolveFilter(next, write);
+  Growth growth{.rows = std::min(write->rows.size() / shape_->stride, write->changes.size())};
+  HMANN_RETURN_IF_ERROR(CheckRoom(next, growth));
+  growth = {};
   if (write->looked_in != next.sealed.segment) HMANN_RETURN_IF_ERROR(FindSealed(next, write));
   AttributeReader reader(*next.fields);
-  bool has_attributes = false;
-  write->written.rows = 0;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < write->changes.size(); ++i) {
     PendingWrite::Change& change = write->changes[i];
@@ -201,18 +234,39 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
       if (!read.ok())
         return {read.code(), absl::StrCat("label ", change.label, ": ", read.message())};
     }
-    has_attributes |= !change.cells.empty();
+    if (change.kind != WriteBatch::Kind::kDelete) {
+      change.cells.shrink_to_fit();
+      ++growth.rows;
+      growth.labels += place.in == Place::In::kDelta ? 0 : 1;
+      growth.heap += HeapBytes(change.cells);
+      growth.journal += shape_->vector_bytes + change.attributes.size() + change.name.size();
+      // Updates bring their vectors along, which may be much.
+      constexpr std::size_t kOften = 64;
+      if (growth.rows % kOften == 0) HMANN_RETURN_IF_ERROR(CheckRoom(next, growth));
+    }
     if (kept != i) write->changes[kept] = std::move(change);
     ++kept;
   }
   write->changes.resize(kept);
-  write->written.rows = kept;
   const std::vector<AttributeField>& fields = reader.fields();
   write->new_fields.assign(fields.begin() + static_cast<std::ptrdiff_t>(next.fields->size()),
                            fields.end());
+  MakeEntry(fields, write);
+  for (const AttributeField& field : write->new_fields)
+    growth.heap += sizeof(field) + field.name.capacity();
+  growth.journal = write->entry.bytes();
+  HMANN_RETURN_IF_ERROR(CheckRoom(next, growth));
+  if (!write->new_fields.empty())
+    next.fields = std::make_shared<const std::vector<AttributeField>>(fields);
+  return absl::OkStatus();
+}
+
+void CollectionImpl::MakeEntry(const std::vector<AttributeField>& fields,
+                               PendingWrite* write) const {
   JournalEntry& entry = write->entry;
-  entry.operation = write->operation;
-  entry.digest = write->digest;
+  const bool has_attributes =
+      std::any_of(write->changes.begin(), write->changes.end(),
+                  [](const PendingWrite::Change& change) { return !change.cells.empty(); });
   for (const PendingWrite::Change& change : write->changes) {
     const bool is_put = change.kind != WriteBatch::Kind::kDelete;
     entry.labels.push_back(change.label);
@@ -224,9 +278,6 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
     if (has_attributes) entry.attributes.push_back(JsonOf(fields, change.cells));
     if (!change.name.empty()) entry.names.emplace_back(change.label, change.name);
   }
-  if (!write->new_fields.empty())
-    next.fields = std::make_shared<const std::vector<AttributeField>>(fields);
-  return absl::OkStatus();
 }
 
 absl::Status CollectionImpl::ResolveRepeat(PendingWrite* write) {
@@ -243,13 +294,12 @@ absl::Status CollectionImpl::ResolveRepeat(PendingWrite* write) {
   return absl::OkStatus();
 }
 
-absl::Status CollectionImpl::ResolveFilter(const Moment& next, PendingWrite* write) {
-  write->changes.clear();
-  write->looked_in = next.sealed.segment;
+absl::Status CollectionImpl::ResolveFilter(Moment& next, PendingWrite* write) {
+  next.sealed.Settle();
+  write->deleted.clear();
   const auto add = [&](std::uint64_t label, std::uint32_t id) {
-    PendingWrite::Change& change = write->changes.emplace_back();
-    change.label = label;
-    change.sealed_id = id;
+    write->entry.labels.push_back(label);
+    write->deleted.push_back(id);
   };
   const Segment* const sealed = next.sealed.segment.get();
   if (sealed != nullptr) {
@@ -271,6 +321,7 @@ absl::Status CollectionImpl::ResolveFilter(const Moment& next, PendingWrite* wri
     if (!on_rows.has_value() || on_rows->Holds(next.tail.Cells(row)))
       add(next.tail.Label(row), kNoId);
   });
+  write->entry.puts.assign(write->deleted.size(), 0);
   return absl::OkStatus();
 }
 
@@ -288,6 +339,9 @@ absl::Status CollectionImpl::ResolveUpdate(const Moment& next, const Place& plac
     HMANN_ASSIGN_OR_RETURN(cells, sealed.CellsOf(change.sealed_id, *next.fields));
   }
   change.row = write->rows.size() / shape_->stride;
+  if (write->rows.size() > WriteBatch::kMostBytes)
+    return InvalidArgument("label ", change.label, ": updates whose vectors take more than ",
+                           FormatSize(WriteBatch::kMostBytes), ": update fewer rows at once");
   write->rows.resize(write->rows.size() + shape_->stride);
   HMANN_RETURN_IF_ERROR(EncodeRow(shape_->kernels, shape_->kernels.dtype, vector.data(),
                                   write->rows.data() + change.row * shape_->stride));
@@ -297,30 +351,44 @@ absl::Status CollectionImpl::ResolveUpdate(const Moment& next, const Place& plac
   return absl::OkStatus();
 }
 
-absl::Status CollectionImpl::ReadEntry(JournalEntry& entry, const Moment& moment,
-                                       PendingWrite* write) const {
-  write->changes.resize(entry.labels.size());
+absl::Status CollectionImpl::ApplyRow(const JournalRow& row, Moment* next) {
+  HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> ids, FindSealed(*next, row.labels));
+  AttributeReader reader(*next->fields);
+  std::vector<std::byte> stored(shape_->stride);
   std::size_t puts = 0;
-  AttributeReader reader(*moment.fields);
-  for (std::size_t i = 0; i < entry.labels.size(); ++i) {
-    PendingWrite::Change& change = write->changes[i];
-    change.label = entry.labels[i];
-    if (entry.puts[i] == 0) continue;
-    change.kind = WriteBatch::Kind::kPut;
-    change.row = puts++;
-    write->rows.resize(puts * shape_->stride);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::uint64_t label = row.labels[i];
+    const Place place = Locate(*next, label, ids[i]);
+    Kill(next, place);
+    if (row.puts[i] == 0) {
+      changed_rows_[label] = std::nullopt;
+      continue;
+    }
     HMANN_RETURN_IF_ERROR(EncodeRow(shape_->kernels, shape_->kernels.dtype,
-                                    entry.vectors.data() + change.row * shape_->vector_bytes,
-                                    write->rows.data() + change.row * shape_->stride));
-    if (!entry.attributes.empty() && !entry.attributes[change.row].empty())
-      HMANN_RETURN_IF_ERROR(reader.Read(entry.attributes[change.row], &change.cells));
+                                    row.vectors.data() + puts * shape_->vector_bytes,
+                                    stored.data()));
+    AttributeCells cells;
+    if (!row.attributes.empty() && !row.attributes[puts].empty())
+      HMANN_RETURN_IF_ERROR(reader.Read(row.attributes[puts], &cells));
+    ++puts;
+    changed_rows_[label] = next->tail.end();
+    HMANN_RETURN_IF_ERROR(
+        next->tail.Append(label, std::span(stored).first(shape_->kernels.row_bytes), cells));
   }
-  if (reader.fields().size() != moment.fields->size())
+  if (reader.fields().size() != next->fields->size())
     return DataLoss(Journal::PathIn(folder_), ": a row has a field that the table fields has not");
-  return FindSealed(moment, write);
+  next->unmerged_bytes += row.bytes;
+  return absl::OkStatus();
 }
 
 absl::Status CollectionImpl::Apply(const PendingWrite& write, Moment* next) {
+  for (std::size_t i = 0; i < write.deleted.size(); ++i) {
+    const std::uint64_t label = write.entry.labels[i];
+    const Place place = Locate(*next, label, write.deleted[i]);
+    Kill(next, place);
+    if (place.in == Place::In::kDelta) changed_rows_[label] = std::nullopt;
+  }
+  if (!write.deleted.empty()) next->sealed.Settle();
   for (const PendingWrite::Change& change : write.changes) {
     Kill(next, Locate(*next, change.label, change.sealed_id));
     if (change.kind == WriteBatch::Kind::kDelete) {

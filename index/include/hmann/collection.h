@@ -46,10 +46,15 @@ struct OpenCollection {
   bool read_only = false;
   /// With `read_only`: looks so often for what was written, and serves it, too. 0: never.
   std::chrono::milliseconds follow{0};
-  /// Memory of the rows that are not in the sealed index; 0: a quarter of what is usable.
+  /// Limit of the memory of the rows that are not in the sealed index, dead ones and all
+  /// that they need included, and of their writes in the journal; 0: a quarter of what is
+  /// usable. Of it, rows that were replaced or deleted take at most 128 MiB, or three
+  /// times what lives if that is more. Where the journal has more at opening, it is merged
+  /// then; a reader refuses it.
   std::uint64_t delta_bytes = 0;
-  /// Merges begin by themselves: at 10 % of rows outside the sealed index or 30 % of dead
-  /// rows in it.
+  /// Merges begin by themselves: at 10 % of rows outside the sealed index, dead ones
+  /// included, at 30 % of dead rows in it, at half of `delta_bytes`, at a quarter of what
+  /// replaced rows may take, or when a write was refused for lack of room.
   bool merges = true;
   /// 0: all usable cores. Absent: one, or all while rows come so fast that many more
   /// would come during a merge.
@@ -198,7 +203,8 @@ class Collection {
   /// Whether the path is a folder with a collection.
   static bool Is(const std::string& path);
   /// Errors: NOT_FOUND; FAILED_PRECONDITION (another process writes); DATA_LOSS (damaged:
-  /// it says what is still safe); UNIMPLEMENTED (a newer version); those of Index::Open.
+  /// it says what is still safe); RESOURCE_EXHAUSTED (read_only, and the journal is more
+  /// than `delta_bytes`); UNIMPLEMENTED (a newer version); those of Index::Open.
   static absl::StatusOr<std::shared_ptr<Collection>> Open(const std::string& folder,
                                                           const OpenCollection& options = {},
                                                           Progress* progress = nullptr);
@@ -207,9 +213,10 @@ class Collection {
   /// Errors, after which nothing has changed: INVALID_ARGUMENT naming the row (a wrong
   /// dimension, NaN, a zero vector under cosine, label 2^64 - 1, a wrong attribute, a
   /// string whose number another string has); ALREADY_EXISTS, and ABORTED while it runs
-  /// (the operation of another write); RESOURCE_EXHAUSTED (disk; memory of the
-  /// delta: it says what to wait for); FAILED_PRECONDITION (opened for reading); those of
-  /// reads from the sealed index.
+  /// (the operation of another write); RESOURCE_EXHAUSTED (disk; memory of the delta: it
+  /// says what to wait for); INVALID_ARGUMENT (it takes more than all of that memory, or
+  /// updates more than kMostBytes of vectors); FAILED_PRECONDITION (opened for reading);
+  /// those of reads from the sealed index.
   virtual absl::StatusOr<Written> Write(const WriteBatch& batch) = 0;
   /// Deletes the vectors for which the filter holds, at one moment. Errors: as Write;
   /// those of the filter.
