@@ -15,6 +15,8 @@ absl::StatusOr<std::vector<std::uint64_t>> ReadLabels(const std::string& path,
                                                       std::optional<std::uint64_t> expected) {
   const std::string suffix = FormatSuffix(path);
   if (suffix == ".npy") return ReadNpyLabels(path, expected);
+  if (suffix == ".txt")
+    return InvalidArgument(path, ": expected numbers; strings are labels of collections alone");
   if (DTypeOfSuffix(path).ok())
     return InvalidArgument(path, ": suffix '", suffix,
                            "' found, expected .npy, .ibin, .ivecs or a raw file of 8-byte labels");

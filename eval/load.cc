@@ -81,7 +81,7 @@ class Sender {
           static_cast<const std::byte*>(queries_.Row((i * options_.batch + j) % queries_.n()));
       std::copy_n(row, queries_.row_bytes(), rows.data() + j * queries_.row_bytes());
     }
-    const auto vectors = client::Vectors::Raw(rows);
+    const auto vectors = client::Vectors::Raw(rows, options_.batch);
     return options_.batch == 1
                ? client.Search(options_.index, vectors, search_, call).status()
                : client.SearchBatch(options_.index, vectors, search_, call).status();

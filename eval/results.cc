@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "index/base/file.h"
+#include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
@@ -114,7 +115,7 @@ absl::StatusOr<std::vector<Json>> ReadResults(const std::string& path) {
   HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, 1_GiB));
   std::vector<Json> lines;
   for (const auto line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
-    lines.push_back(Json::parse(line.begin(), line.end(), nullptr, false));
+    lines.push_back(ParseJson<Json>({line.data(), line.size()}));
     const Json& read = lines.back();
     const bool first = lines.size() == 1;
     if (read.is_object() && read.value("kind", Json()).is_string() &&

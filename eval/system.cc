@@ -12,6 +12,7 @@
 #include "eval/adapters/build_cache.h"
 #include "index/base/cgroup.h"
 #include "index/base/file.h"
+#include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
@@ -168,7 +169,7 @@ absl::StatusOr<System> System::Start(SystemSpec spec, const BenchmarkData& job) 
 absl::StatusOr<Json> System::Receive(milliseconds timeout) {
   absl::StatusOr<std::string> text = process_.ReadLine(timeout, job_.cancelled);
   if (!text.ok()) return Error(text.status());
-  Json line = Json::parse(*text, nullptr, false);
+  Json line = ParseJson<Json>(*text);
   if (!line.is_object()) {
     return Error(InvalidArgument("expected a line of JSON, an object, found '",
                                  absl::CHexEscape(text->substr(0, 200)), "'"));

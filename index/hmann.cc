@@ -77,12 +77,15 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
   ResolvedSearch resolved;
   HMANN_ASSIGN_OR_RETURN(resolved.params, options.Resolve(context));
   const bool scans = resolved.params.mode == SearchMode::kScan && !options.names_params();
-  if (scans && (context.scalar_bits == 0 || options.VisitsAll(context)))
-    resolved.calibrated_recall = 1;
+  // Where L0 is slow, codes stand in for vectors, with the error bound of the search for
+  // which the scan stands in.
+  const bool by_codes = context.has_codes && (context.far || context.block_tier) &&
+                        !resolved.params.is_exact && !options.VisitsAll(context);
+  if (scans) resolved.calibrated_recall = by_codes ? options.recall.value_or(kDefaultRecall) : 1;
   if (scans || context.calibration == nullptr || options.names_params()) return resolved;
   const double wanted = options.recall.value_or(kDefaultRecall);
   const auto found = context.calibration->Find(WayOf(resolved.params, context),
-                                               options.Widened(context.n).k, wanted);
+                                               options.Widened(context).k, wanted);
   if (found.has_value() && found->measured) resolved.calibrated_recall = found->recall;
   if (options.recall.has_value() && !found.has_value()) {
     const std::string sq =

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "index/base/cpu.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/inputs.h"
@@ -43,6 +44,7 @@ absl::Status MakeAttributes(const std::string& index, const MakeAttributesOption
   HMANN_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> opened,
                          Index::Open(index, {.fast = "mapped", .sq_bits = 0}));
   const IndexInfo& info = opened->info();
+  HMANN_RETURN_IF_ERROR(CheckNotInput(Attributes::PathOf(index), {options.from}));
   return MakeAttributesOf(
       {.out = Attributes::PathOf(index), .n = info.n, .content_hash = info.content_hash},
       info.user_labels,

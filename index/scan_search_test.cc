@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <set>
 
 #include "datasets/vector_file.h"
 #include "hmann/hmann.h"
@@ -262,7 +263,7 @@ TEST(Scan, NoSearchComputesTwiceItsDistances) {
             const Built::Found found = built.Search(index, {.k = k, .mode = mode});
             EXPECT_LE(found.most, 2 * n) << bits << " bits, k " << k << ", mode "
                                          << (mode.has_value() ? Name(*mode) : "default");
-            if (mode == SearchMode::kScan && bits == 0) {
+            if (mode == SearchMode::kScan) {
               EXPECT_DOUBLE_EQ(found.recall, 1.0);
               EXPECT_EQ(found.most, n);
             }
@@ -296,44 +297,113 @@ TEST(Scan, TakesOverFromATraversalThatTakesLonger) {
   EXPECT_LT(named.recall, 1.0) << "who names the mode gets it";
 }
 
-TEST(Scan, ReadsByCodesOnce) {
-  SampleFolder folder;
-  BuildOptions options;
-  options.base = "datasets/sample/base.u8bin";
-  options.out = folder / "sample.hmann";
-  MustBuild(options);
-  const VectorFile queries = *VectorFile::Open("datasets/sample/query.u8bin");
-  const auto search = [&](const OpenOptions& open, Counters* counters) {
-    const auto index = *Index::Open(options.out, open);
+/// The sample, with codes of every kind.
+class SampleScan : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_.base = "datasets/sample/base.u8bin";
+    options_.out = folder_ / "sample.hmann";
+    MustBuild(options_);
+  }
+  /// Labels of the ten nearest of each query. `in_place`: of a search by another mode,
+  /// which a scan replaces.
+  std::vector<std::vector<std::uint64_t>> Search(const OpenOptions& open, bool in_place,
+                                                 Counters* counters) {
+    const auto index = *Index::Open(options_.out, open);
     Searcher searcher(index);
-    std::vector<std::vector<std::uint64_t>> labels(queries.n());
-    for (std::uint64_t i = 0; i < queries.n(); ++i) {
+    std::vector<std::vector<std::uint64_t>> labels(queries_.n());
+    for (std::uint64_t i = 0; i < queries_.n(); ++i) {
       Answer answer;
-      const ResolvedParams params = index->Resolve({.k = 10, .mode = SearchMode::kScan})->params;
-      EXPECT_TRUE(searcher.Search(queries.Row(i), params, &answer, counters).ok());
+      ResolvedParams params = index->Resolve({.k = 10, .mode = SearchMode::kScan})->params;
+      if (in_place) params.is_exact = false;
+      EXPECT_TRUE(searcher.Search(queries_.Row(i), params, &answer, counters).ok());
       for (const Neighbor& neighbor : answer.nearest) labels[i].push_back(neighbor.label);
     }
     return labels;
-  };
+  }
+
+  SampleFolder folder_;
+  BuildOptions options_;
+  const VectorFile queries_ = *VectorFile::Open("datasets/sample/query.u8bin");
+};
+
+TEST_F(SampleScan, InPlaceOfASearchItReadsByCodesOnce) {
   Counters exact;
-  const auto expected = search({.slow = "dram"}, &exact);
-  EXPECT_EQ(exact.distances_fast + exact.distances_slow, 10000 * queries.n());
-  for (const OpenOptions& open : {OpenOptions{.slow = "nvme"},
-                                  {.slow = "emulated:lat=1ns"},
-                                  {.slow = "dram", .sq_bits = 8},
-                                  {.slow = "dram", .sq_bits = 4}}) {
-    SCOPED_TRACE(absl::StrCat(open.slow, " ", open.sq_bits.value_or(0)));
+  const auto expected = Search({.slow = "dram"}, true, &exact);
+  EXPECT_EQ(exact.distances_fast + exact.distances_slow, 10000 * queries_.n());
+  for (const char* slow : {"nvme", "emulated:lat=1ns"}) {
+    SCOPED_TRACE(slow);
     Counters counters;
-    const auto found = search(open, &counters);
+    const auto found = Search({.slow = slow}, true, &counters);
     std::size_t same = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
       for (const std::uint64_t label : found[i])
         same += std::count(expected[i].begin(), expected[i].end(), label);
     }
-    EXPECT_GE(same, 10 * queries.n() * 98 / 100);
-    EXPECT_GE(counters.estimates, 8000 * queries.n()) << "all codes";
-    EXPECT_LE(counters.distances_slow, 100 * queries.n());
-    EXPECT_LE(counters.hops, queries.n() * 3 / 2) << "mostly one round of reads";
+    EXPECT_GE(same, 10 * queries_.n() * 98 / 100);
+    EXPECT_GE(counters.estimates, 8000 * queries_.n()) << "all codes";
+    EXPECT_LE(counters.distances_slow, 100 * queries_.n());
+    EXPECT_LE(counters.hops, queries_.n() * 3 / 2) << "mostly one round of reads";
+  }
+}
+
+TEST_F(SampleScan, IsExactOnEveryTier) {
+  const auto expected = Search({.slow = "dram"}, false, nullptr);
+  for (const OpenOptions& open : {OpenOptions{.slow = "nvme"},
+                                  {.slow = "emulated:lat=1ns"},
+                                  {.slow = "mapped"},
+                                  {.slow = "dram", .sq_bits = 8},
+                                  {.slow = "dram", .sq_bits = 4}}) {
+    SCOPED_TRACE(absl::StrCat(open.slow, " ", open.sq_bits.value_or(0)));
+    Counters counters;
+    EXPECT_EQ(Search(open, false, &counters), expected);
+    EXPECT_EQ(counters.distances_fast + counters.distances_slow, 10000 * queries_.n());
+    EXPECT_EQ(counters.estimates, 0u);
+  }
+}
+
+/// The 1 % farthest of a query differ by less than the errors of codes.
+TEST(Scan, AmongFarMatchesCodesDoNotDecide) {
+  constexpr std::uint32_t kDim = 24, kRows = 6000, kQueries = 30;
+  for (const auto& [dtype, metric] : {std::pair(DType::kF32, Metric::kL2),
+                                      {DType::kF16, Metric::kCosine},
+                                      {DType::kU8, Metric::kL2},
+                                      {DType::kF32, Metric::kInnerProduct}}) {
+    Normal normal(5);
+    const auto fill = [&](std::uint32_t row, float* to) {
+      for (std::uint32_t i = 0; i < kDim; ++i)
+        to[i] =
+            std::clamp(std::round(128 + 20 * normal() + (i == row % kDim ? 60 : 0)), 0.0F, 255.0F);
+    };
+    const Rows rows = MakeRows(kRows, kDim, fill), queries = MakeRows(kQueries, kDim, fill);
+    const Built built(dtype, metric, kDim, rows, queries);
+    const auto exact_index = built.Open();
+    for (const std::uint32_t bits : {0u, 4u, 8u}) {
+      const auto index = built.Open({.slow = "dram", .sq_bits = bits, .coarse_codes = true});
+      Searcher searcher(index), exact(exact_index);
+      for (std::uint32_t q = 0; q < kQueries; ++q) {
+        SCOPED_TRACE(absl::StrCat(std::string(Name(dtype)), " ", bits, " bits, query ", q));
+        const void* const query = built.queries().Row(q);
+        Answer all, expected, answer;
+        ASSERT_TRUE(exact.Search(query, {.k = kRows, .mode = SearchMode::kScan}, &all).ok());
+        ASSERT_EQ(all.nearest.size(), kRows);
+        for (const std::uint32_t matching : {kRows / 100, kRows / 10}) {
+          std::set<std::uint64_t> far;
+          for (std::uint32_t i = kRows - matching; i < kRows; ++i) far.insert(all.nearest[i].label);
+          const Matches matches =
+              *index->Matching([&](std::uint64_t label) { return far.contains(label); });
+          for (const SearchParams& params :
+               {SearchParams{.k = 10, .mode = SearchMode::kScan, .matches = &matches},
+                {.k = 10, .matches = &matches}}) {
+            ASSERT_TRUE(searcher.Search(query, params, &answer).ok());
+            ASSERT_EQ(answer.nearest.size(), 10u);
+            for (std::uint32_t i = 0; i < 10; ++i)
+              EXPECT_FLOAT_EQ(answer.nearest[i].distance,
+                              all.nearest[kRows - matching + i].distance);
+          }
+        }
+      }
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include "index/base/status_macros.h"
 #include "server/calls/grpc_status.h"
 #include "server/convert.h"
+#include "server/core/errors.h"
 #include "server/core/tokens.h"
 #include "server/server.h"
 #include "server/service.h"
@@ -67,6 +68,14 @@ absl::StatusOr<OpenOptions> ReadOptions(const v1::LoadOptions& wire, OpenOptions
   return open;
 }
 
+/// The file that a tier names; empty: none. A tier from outside may name one.
+std::string FileOf(const std::string& tier) {
+  const std::size_t colon = tier.find(':');
+  if (colon == std::string::npos || tier.starts_with("numa:") || tier.starts_with("emulated:"))
+    return "";
+  return tier.substr(colon + 1);
+}
+
 Probe ReadProbe(const v1::Probe& wire) {
   constexpr std::uint64_t kMostUs = 1000000000000;
   Probe probe{.queries = wire.queries(),
@@ -103,6 +112,16 @@ void Describe(ServedIndex& index, v1::IndexStatus* wire) {
 
 }  // namespace
 
+absl::Status AdminService::Check(Access& access, const std::string& index,
+                                 std::initializer_list<std::string> files) {
+  HMANN_RETURN_IF_ERROR(access.Check(Role::kAdmin, index));
+  if (access.CheckAll(Role::kAdmin).ok()) return absl::OkStatus();
+  const bool all = std::all_of(files.begin(), files.end(), [&](const std::string& file) {
+    return file.empty() || server_.InFolderOf(index, file);
+  });
+  return all ? absl::OkStatus() : PathNotPermitted(index);
+}
+
 template <typename Work>
 grpc::ServerUnaryReactor* AdminService::Answer(grpc::CallbackServerContext* context,
                                                const Work& work) {
@@ -125,7 +144,10 @@ grpc::ServerUnaryReactor* AdminService::Load(grpc::CallbackServerContext* contex
   const std::shared_ptr<LoadCall> call = LoadCall::Start(context, response, &metrics_);
   const auto load = [&]() -> absl::Status {
     HMANN_ASSIGN_OR_RETURN(Access access, search_.MayAdminister(*context));
-    HMANN_RETURN_IF_ERROR(access.Check(Role::kAdmin, request->index()));
+    HMANN_RETURN_IF_ERROR(Check(
+        access, request->index(),
+        {request->path(), FileOf(request->options().fast()), FileOf(request->options().slow()),
+         request->probe().queries(), request->probe().groundtruth()}));
     HMANN_ASSIGN_OR_RETURN(OpenOptions open, ReadOptions(request->options(), server_.open()));
     server_.Load({request->index(), request->path(), std::move(open)}, ReadProbe(request->probe()),
                  [call](const auto& loaded) { call->End(loaded); });
@@ -141,7 +163,9 @@ grpc::ServerUnaryReactor* AdminService::Swap(grpc::CallbackServerContext* contex
   const std::shared_ptr<LoadCall> call = LoadCall::Start(context, response, &metrics_);
   const auto swap = [&]() -> absl::Status {
     HMANN_ASSIGN_OR_RETURN(Access access, search_.MayAdminister(*context));
-    HMANN_RETURN_IF_ERROR(access.Check(Role::kAdmin, request->index()));
+    HMANN_RETURN_IF_ERROR(
+        Check(access, request->index(),
+              {request->path(), request->probe().queries(), request->probe().groundtruth()}));
     server_.Swap(request->index(), request->path(), ReadProbe(request->probe()),
                  [call](const auto& loaded) { call->End(loaded); });
     return absl::OkStatus();

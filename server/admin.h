@@ -1,5 +1,8 @@
 #pragma once
 
+#include <initializer_list>
+#include <string>
+
 #include "absl/status/status.h"
 #include "grpcpp/support/server_callback.h"
 #include "hmann/v1/admin.grpc.pb.h"
@@ -7,6 +10,7 @@
 
 namespace hmann::server {
 
+class Access;
 class SearchService;
 class Server;
 
@@ -41,6 +45,10 @@ class AdminService
                                   v1::DrainResponse* response) override;
 
  private:
+  /// Errors: those of Access::Check; PERMISSION_DENIED for files (empty: none) that only
+  /// an operator of all indexes may name.
+  absl::Status Check(Access& access, const std::string& index,
+                     std::initializer_list<std::string> files);
   /// Ends a call with the outcome of `work`, which only runs if the caller has the role.
   template <typename Work>
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const Work& work);

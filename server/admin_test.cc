@@ -140,8 +140,10 @@ class Asker {
     return got.ok();
   }
   bool Batch(std::size_t i) {
-    const auto got =
-        client_.SearchBatch("name", client::Vectors::Raw(SampleQueries(i, kInFlight)), {.k = 10});
+    const auto got = client_.SearchBatch(
+        "name",
+        client::Vectors::Raw(SampleQueries(i, kInFlight), SampleQueries(i, kInFlight).size() / 128),
+        {.k = 10});
     for (std::size_t q = 0; got.ok() && q < kInFlight; ++q) {
       const auto begin = got->ids.begin() + static_cast<std::ptrdiff_t>(10 * q);
       Note(got->generation, i + q, Ids(begin, begin + 10));

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "proto/wire.h"
 #include "server/core/errors.h"
@@ -14,10 +15,18 @@ static_assert(std::endian::native == std::endian::little,
               "vectors on the wire are little-endian and used as they are");
 
 absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info,
-                                         std::uint64_t most, absl::string_view field) {
+                                         std::uint64_t most, absl::string_view field,
+                                         bool needs_count) {
   switch (vectors.data_case()) {
-    case v1::Vectors::kRaw:
-      return VectorsOf(std::as_bytes(std::span(vectors.raw())), info, most, field);
+    case v1::Vectors::kRaw: {
+      HMANN_ASSIGN_OR_RETURN(QueryVectors read,
+                             VectorsOf(std::as_bytes(std::span(vectors.raw())), info, most, field));
+      if (read.count == vectors.count() || (vectors.count() == 0 && !needs_count)) return read;
+      return BadField(absl::StrCat(field, ".count"),
+                      absl::StrCat("expected the number of vectors in `raw`, ", read.count, " of ",
+                                   info.dim, " x ", std::string(Name(QueryType(info.dtype))),
+                                   ", found ", vectors.count()));
+    }
     case v1::Vectors::kFloats:
       return VectorsOf({vectors.floats().values().data(),
                         static_cast<std::size_t>(vectors.floats().values_size())},
@@ -45,9 +54,9 @@ absl::StatusOr<RequestParams> ReadParams(const v1::SearchParams& wire, const Sna
   absl::StatusOr<SearchParams> requested = ParamsFromWire(wire);
   if (!requested.ok()) return BadOption(requested.status());
   std::optional<Filter> filter;
-  if (wire.filter().empty() && !wire.filter_arguments().empty())
+  if (!wire.has_filter() && !wire.filter_arguments().empty())
     return BadField("options.filter_arguments", "expected a filter that names them, found none");
-  if (!wire.filter().empty()) {
+  if (wire.has_filter()) {
     absl::StatusOr<Filter> parsed =
         Filter::Parse(wire.filter(), ReadArguments(wire.filter_arguments()));
     if (!parsed.ok()) return BadOption(parsed.status());
@@ -67,7 +76,8 @@ absl::StatusOr<Query> ReadQuery(const Registry& registry, const RequestLimits& l
   Query query;
   HMANN_ASSIGN_OR_RETURN(query.index, registry.Get(name));
   HMANN_ASSIGN_OR_RETURN(query.options, ReadParams(options, query.index, limits));
-  HMANN_ASSIGN_OR_RETURN(query.vectors, ReadVectors(vectors, query.index.info(), most, field));
+  HMANN_ASSIGN_OR_RETURN(query.vectors,
+                         ReadVectors(vectors, query.index.info(), most, field, most > 1));
   HMANN_RETURN_IF_ERROR(CheckReplySize(query.vectors.count, query.options.search.params.k, limits));
   return query;
 }
@@ -114,11 +124,14 @@ void ToWire(const IndexInfo& info, v1::IndexInfo* wire) {
   wire->set_replicas(info.codes.replicas);
 }
 
-std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits) {
+std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits,
+                              std::uint64_t account) {
   constexpr std::uint64_t kRest = 64 << 10;        // name, options, framing
   constexpr std::uint64_t kLeast = 4 << 20;        // gRPC's own default
   constexpr std::uint64_t kMost = (1u << 31) - 1;  // gRPC's type is int
-  return std::clamp(std::uint64_t{limits.max_batch} * dim * sizeof(float) + kRest, kLeast, kMost);
+  constexpr std::uint64_t kAtOnce = 8;             // so that a few fit: a guess
+  return std::clamp(std::uint64_t{limits.max_batch} * dim * sizeof(float) + kRest, kLeast,
+                    std::clamp(account / kAtOnce, kLeast, kMost));
 }
 
 }  // namespace hmann::server

@@ -16,9 +16,12 @@
 
 namespace hmann::server {
 
-/// Errors: INVALID_ARGUMENT naming `field` when there are no vectors; those of VectorsOf.
+/// `needs_count`: nothing else in the request says how many vectors `raw` has. Errors:
+/// INVALID_ARGUMENT naming `field` when there are no vectors, or others than `count`;
+/// those of VectorsOf.
 absl::StatusOr<QueryVectors> ReadVectors(const v1::Vectors& vectors, const IndexInfo& info,
-                                         std::uint64_t most, absl::string_view field);
+                                         std::uint64_t most, absl::string_view field,
+                                         bool needs_count = false);
 
 FilterArguments ReadArguments(const google::protobuf::Map<std::string, v1::FilterValues>& wire);
 
@@ -75,7 +78,9 @@ void Summarize(ServedIndex& served, v1::IndexSummary* summary);
 /// Describes the collection of a snapshot.
 void DescribeCollection(const Snapshot& index, v1::Collection* wire);
 
-/// The largest size in bytes of a request that holds max_batch vectors of `dim` floats.
-std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits);
+/// The largest size in bytes of a request that holds max_batch vectors of `dim` floats,
+/// or what is allowed where `account` bytes may be taken by all requests.
+std::uint64_t MaxRequestBytes(std::uint32_t dim, const RequestLimits& limits,
+                              std::uint64_t account);
 
 }  // namespace hmann::server

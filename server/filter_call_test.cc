@@ -57,7 +57,8 @@ TEST_F(FilterCallTest, AnswersAreThoseOfTheEngine) {
     ASSERT_TRUE(matches.ok()) << matches.status();
     const client::CallOptions call{.filter = text};
     const auto batch = served_->client->SearchBatch(
-        "attrs", client::Vectors::Raw(SampleQueries(0, 20)), {.k = 10}, call);
+        "attrs", client::Vectors::Raw(SampleQueries(0, 20), SampleQueries(0, 20).size() / 128),
+        {.k = 10}, call);
     ASSERT_TRUE(batch.ok()) << batch.status();
     std::size_t at = 0;
     for (std::size_t i = 0; i < 20; ++i) {
@@ -76,6 +77,22 @@ TEST_F(FilterCallTest, AnswersAreThoseOfTheEngine) {
       }
     }
   }
+}
+
+TEST_F(FilterCallTest, ABlankFilterIsRefused) {
+  const client::Vectors query = client::Vectors::Raw(SampleQueries(0, 1));
+  for (const std::string blank : {"", " ", "\t\n"}) {
+    const client::CallOptions call{.filter = blank};
+    EXPECT_EQ(Error(blank).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(Error(blank, "bare").code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(served_->client->SearchBatch("attrs", query, {}, call).status().code(),
+              absl::StatusCode::kInvalidArgument);
+    client::SearchStream stream = served_->client->OpenStream("attrs", {.k = 5}, call);
+    ASSERT_TRUE(stream.Send(1, query).ok() && stream.DoneSending().ok());
+    const auto received = stream.Receive();
+    EXPECT_FALSE(received.ok() && received->has_value() && (*received)->answer.ok());
+  }
+  EXPECT_TRUE(served_->client->Search("attrs", query, {}, {}).ok());
 }
 
 TEST_F(FilterCallTest, AnswersAreTheSameOnAnyNumberOfThreads) {
@@ -208,7 +225,6 @@ TEST_F(FilterCallTest, WhatCannotBeIsNamed) {
   const absl::Status bare = Error("direction = 'N'", "bare");
   EXPECT_EQ(bare.code(), absl::StatusCode::kFailedPrecondition) << bare;
   EXPECT_EQ(Reason(bare), "NO_ATTRIBUTES");
-  EXPECT_TRUE(Error("").ok()) << "an empty filter is none";
 }
 
 }  // namespace

@@ -7,6 +7,9 @@
 namespace hmann::server {
 namespace {
 
+/// gRPC 1.51 says so of a name of more than 200 bytes, and of bytes that are no request.
+constexpr char kUnread[] = "could not parse request";
+
 class CountedHealthCall : public grpc::experimental::Interceptor {
  public:
   explicit CountedHealthCall(Metrics* metrics) : metrics_(*metrics) {}
@@ -14,7 +17,14 @@ class CountedHealthCall : public grpc::experimental::Interceptor {
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(
             grpc::experimental::InterceptionHookPoints::PRE_SEND_STATUS)) {
-      const grpc::Status status = methods->GetSendStatus();
+      grpc::Status status = methods->GetSendStatus();
+      // gRPC does not read a long name; no name that is served is that long.
+      if (status.error_message() == kUnread) {
+        status = grpc::Status(grpc::StatusCode::NOT_FOUND,
+                              "no service has such a name: expected that of hmann.v1.Search, "
+                              "hmann.index.NAME, or none");
+        methods->ModifySendStatus(status);
+      }
       metrics_.Ended(
           Method::kHealth, nullptr,
           absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()),

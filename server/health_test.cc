@@ -1,8 +1,10 @@
 // Truthful readiness: health, loading, failed indexes, and the life cycle of a server.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <iostream>
 #include <sstream>
@@ -103,7 +106,8 @@ struct HeldServer {
   SearchPool pool;
   Metrics metrics;
   ReplyWatch replies;
-  UnreadRequests unread;
+  ByteAccount account{1 << 30};
+  UnreadRequests unread{&account, 4 << 20};
   SearchService service;
   std::unique_ptr<grpc::Server> server;
   std::string address;
@@ -294,6 +298,87 @@ TEST(LifeCycleTest, AnIndexWhoseFileIsWrittenOverFailsAlone) {
   std::filesystem::remove(live);
 }
 
+/// What leaves the bytes of a served file as they are.
+const std::vector<std::pair<const char*, std::function<void(const std::string&)>>>& Harmless() {
+  namespace fs = std::filesystem;
+  static const auto refused = [](const std::string& file) {
+    const int opened = open(file.c_str(), O_RDWR | O_NONBLOCK);
+    EXPECT_EQ(opened, -1) << "a lease was granted at the start";
+  };
+  static const auto touched = [](const std::string& file) {
+    EXPECT_EQ(utimensat(AT_FDCWD, file.c_str(), nullptr, 0), 0);
+  };
+  static const auto* const all = new std::
+      vector<std::pair<const char*, std::function<void(
+                                        const std::string&)>>>{{"an open that is refused", refused},
+                                                               {"new times", touched},
+                                                               {"touch",
+                                                                [](const std::string& file) {
+                                                                  refused(file), touched(file);
+                                                                }},
+                                                               {"rights",
+                                                                [](const std::string& file) {
+                                                                  fs::permissions(file,
+                                                                                  fs::perms(0640));
+                                                                }},
+                                                               {"a hard link",
+                                                                [](const std::string& file) {
+                                                                  fs::create_hard_link(
+                                                                      file, file + ".link");
+                                                                  fs::remove(file + ".link");
+                                                                }},
+                                                               {"another name",
+                                                                [](const std::string& file) {
+                                                                  fs::rename(file, file + ".away");
+                                                                  fs::rename(file + ".away", file);
+                                                                }}};
+  return *all;
+}
+
+TEST(LifeCycleTest, WhatLeavesTheBytesOfAFileWithdrawsNoIndex) {
+  const TempFolder folder;
+  const std::string live = folder / "live.hmann";
+  for (const char* slow : {"dram", "mapped"}) {
+    std::filesystem::copy_file(SampleIndex(), live,
+                               std::filesystem::copy_options::overwrite_existing);
+    ServerOptions options = LoopbackOptions({{"live", live}});
+    options.open.slow = slow;
+    Served served(options);
+    const auto query = client::Vectors::Raw(SampleQueries(1, 1));
+    const auto right = served.client->Search("live", query, {});
+    ASSERT_TRUE(right.ok()) << right.status();
+    for (const auto& [what, harmless] : Harmless()) {
+      harmless(live);
+      std::this_thread::sleep_for(200ms);  // ten looks at the file
+      const auto answer = served.client->Search("live", query, {});
+      ASSERT_TRUE(answer.ok()) << what << ": " << answer.status();
+      EXPECT_EQ(answer->ids, right->ids);
+    }
+  }
+}
+
+TEST(LifeCycleTest, NewTimesOfADamagedFileWithdrawIt) {
+  const TempFolder folder;
+  const std::string live = folder / "live.hmann";
+  std::filesystem::copy_file(SampleIndex(), live);
+  const int writer = open(live.c_str(), O_RDWR);  // so there is no lease
+  ServerOptions options = LoopbackOptions({{"live", live}});
+  options.open.slow = "mapped";
+  options.scrub_bytes_per_second = 0;
+  Served served(options);
+  const auto query = client::Vectors::Raw(SampleQueries(1, 1));
+  ASSERT_TRUE(served.client->Search("live", query, {}).ok());
+  char last = 0;
+  const auto at = static_cast<off_t>(std::filesystem::file_size(live)) - 5000;
+  ASSERT_EQ(pread(writer, &last, 1, at), 1);
+  last = static_cast<char>(last ^ 1);
+  ASSERT_EQ(pwrite(writer, &last, 1, at), 1);
+  close(writer);
+  absl::Status failed;
+  while (failed.ok()) failed = served.client->Search("live", query, {}).status();
+  EXPECT_EQ(Reason(failed), "INDEX_FAILED") << failed;
+}
+
 TEST(LifeCycleTest, WhatRunsEndsWithinTheGraceOrIsCancelled) {
   for (const bool enough : {true, false}) {
     ServerOptions options = LoopbackOptions({{"sift", SampleIndex()}});
@@ -304,10 +389,10 @@ TEST(LifeCycleTest, WhatRunsEndsWithinTheGraceOrIsCancelled) {
     std::future<absl::Status> batch = std::async(std::launch::async, [&] {
       absl::Status status;
       do {
-        status =
-            served.client
-                ->SearchBatch("sift", client::Vectors::Raw(queries), SlowParams(), {.deadline = 1h})
-                .status();
+        status = served.client
+                     ->SearchBatch("sift", client::Vectors::Raw(queries, queries.size() / 128),
+                                   SlowParams(), {.deadline = 1h})
+                     .status();
       } while (absl::IsResourceExhausted(status));  // a search below had the only place
       return status;
     });
@@ -369,8 +454,8 @@ TEST(LifeCycleTest, WhatComesWhileTheLastCallsRunIsRefusedByName) {
     absl::Status status;
     do {
       status = served.client
-                   ->SearchBatch("sift", client::Vectors::Raw(queries), SlowParams(),
-                                 {.deadline = 1h, .cancellation = &cancellation})
+                   ->SearchBatch("sift", client::Vectors::Raw(queries, queries.size() / 128),
+                                 SlowParams(), {.deadline = 1h, .cancellation = &cancellation})
                    .status();
     } while (absl::IsResourceExhausted(status));  // a search below had the only place
     return status;

@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "datasets/testing/temp_folder.h"
@@ -13,6 +18,7 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
+#include "hmann/collection.h"
 #include "hmann/tuned_table.h"
 #include "hmann/v1/search.grpc.pb.h"
 #include "httplib.h"
@@ -184,17 +190,65 @@ TEST_F(HostileCallTest, ARequestThatIsTooLargeIsAMistakeAndNoAttack) {
   EXPECT_THAT(Metrics(), HasSubstr("hmann_connections_accepted_total 1\n"));
 }
 
+TEST_F(HostileCallTest, ASearchThatIsTooLargeFailsAlone) {
+  for (const std::size_t bytes : {(4 << 20) + 100, 5 << 20, 12 << 20, 20 << 20, 60 << 20}) {
+    v1::SearchRequest large = FirstSample();
+    large.mutable_query()->set_raw(std::string(bytes, 'x'));
+    grpc::ClientContext context;
+    const grpc::Status status = Search(context, large);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << bytes << ": " << status.error_message();
+    EXPECT_THAT(status.error_details(), HasSubstr("REQUEST_TOO_LARGE")) << bytes;
+    EXPECT_TRUE(Search().ok()) << "on the same connection";
+  }
+  EXPECT_THAT(Metrics(), HasSubstr("hmann_connections_accepted_total 1\n"));
+}
+
+TEST_F(HostileCallTest, ALargeSearchThatIsAllowedIsAnsweredOnEachConnection) {
+  v1::SearchRequest large = FirstSample();
+  large.mutable_options()->set_filter("tag in $x");
+  auto& texts = (*large.mutable_options()->mutable_filter_arguments())["x"];
+  for (int i = 0; i < 65'000; ++i)
+    texts.add_texts(absl::StrCat("a text of some forty bytes, number ", i));
+  for (int i = 0; i < 20; ++i) {
+    const auto stub = v1::Search::NewStub(Channel());
+    grpc::ClientContext context;
+    v1::SearchResponse response;
+    const grpc::Status status = stub->Search(&context, large, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << status.error_message();
+    EXPECT_THAT(status.error_details(), HasSubstr("NO_ATTRIBUTES"));
+  }
+}
+
+TEST_F(HostileCallTest, TheHealthOfANameThatCannotBeIsNotFound) {
+  const auto stub = grpc::health::v1::Health::NewStub(Channel());
+  for (const std::string& name : {std::string(201, 'x'), std::string(9000, 'x'),
+                                  std::string("\xff"), std::string("hmann.index.none")}) {
+    grpc::ClientContext check;
+    grpc::health::v1::HealthCheckRequest request;
+    request.set_service(name);
+    grpc::health::v1::HealthCheckResponse state;
+    EXPECT_EQ(stub->Check(&check, request, &state).error_code(), grpc::StatusCode::NOT_FOUND)
+        << name.size();
+  }
+  grpc::ClientContext watch, empty;
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(std::string(9000, 'x'));
+  grpc::health::v1::HealthCheckResponse state;
+  const auto watched = stub->Watch(&watch, request);
+  EXPECT_FALSE(watched->Read(&state));
+  EXPECT_EQ(watched->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_TRUE(stub->Check(&empty, {}, &state).ok());
+}
+
 TEST_F(HostileCallTest, ASearchThatIsTooLargeBarsNoAddress) {
   v1::SearchRequest large = FirstSample();
   large.mutable_query()->set_raw(std::string(12 << 20, 'x'));
-  // gRPC has no call for it yet, so the connection ends. A barred address would wait for
-  // longer than the next search may.
+  // A barred address would wait for longer than the next search may.
   int answered = 0;
   for (int i = 0; i < 5; ++i) {
     grpc::ClientContext context, next;
-    EXPECT_THAT(
-        Search(context, large).error_code(),
-        testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::UNAVAILABLE));
+    EXPECT_EQ(Search(context, large).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
     next.set_deadline(std::chrono::system_clock::now() + 200ms);
     const auto other = v1::Search::NewStub(Channel());
     v1::SearchResponse response;
@@ -322,6 +376,79 @@ TEST(IdleStreamTest, StreamsMayStayIdleWhateverEndsUnreadOnTheirConnection) {
     EXPECT_TRUE(idle[i]->Answers()) << method;
     EXPECT_TRUE(idle[i]->EndOfStream().ok()) << method;
   }
+}
+
+/// Serves a new collection as "live".
+class LiveTest : public testing::Test {
+ protected:
+  client::Client& Serve(DType dtype, std::uint32_t dim) {
+    CreateCollection create;
+    create.dtype = dtype;
+    create.dim = dim;
+    EXPECT_TRUE(Collection::Create(folder_ / "c.live", create).ok());
+    served_ = std::make_unique<Served>(LoopbackOptions({{"live", folder_ / "c.live"}}));
+    return *served_->client;
+  }
+  static void ExpectField(const absl::Status& found, const std::string& field) {
+    EXPECT_EQ(found.code(), absl::StatusCode::kInvalidArgument) << found;
+    EXPECT_THAT(std::string(found.message()), HasSubstr(absl::StrCat("[field ", field, "]")));
+  }
+
+  const TempFolder folder_;
+  std::unique_ptr<Served> served_;
+};
+
+/// What one client writes costs the others nothing.
+TEST_F(LiveTest, DeepOrWideAttributesAreRefused) {
+  client::Client& client = Serve(DType::kU8, 2);
+  const std::vector<std::uint64_t> one = {1};
+  const std::vector<std::byte> vector(2, std::byte{1});
+  const auto raw = client::Vectors::Raw(vector);
+  ASSERT_TRUE(client.Put("live", {.labels = one}, raw).ok());
+  std::string wide = "{";
+  for (int i = 0; i < 200'000; ++i) absl::StrAppend(&wide, i == 0 ? "" : ",", "\"f", i, "\":1");
+  const std::string lists = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const std::string& text : {R"({"a":)" + lists + "}", lists, wide + "}", wide}) {
+    const std::vector<std::string> attributes = {text};
+    for (const auto& refused : {client.Put("live", {.labels = one}, raw, attributes),
+                                client.Update("live", {.labels = one}, attributes)}) {
+      EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << refused.status();
+      EXPECT_THAT(std::string(refused.status().message()), HasSubstr("row 0 (label 1)"));
+    }
+  }
+  const auto found = client.Search("live", raw, {.k = 1});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->ids, one);
+  const auto filtered = client.Search("live", raw, {.k = 1}, {.filter = "f1 = 1"});
+  EXPECT_THAT(std::string(filtered.status().message()),
+              HasSubstr("there is no field f1, since no vector has had attributes"));
+}
+
+TEST_F(LiveTest, AVectorThatCannotBeKeptCarriesItsField) {
+  client::Client& client = Serve(DType::kF32, 2);
+  const std::vector<std::uint64_t> labels = {1, 2};
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinite = std::numeric_limits<float>::infinity();
+  for (const float wrong : {nan, infinite, -infinite}) {
+    const std::vector<float> vectors = {1, 2, 3, wrong};
+    ExpectField(client.Put("live", {.labels = labels}, client::Vectors::Floats(vectors)).status(),
+                "vectors[1]");
+  }
+}
+
+TEST_F(LiveTest, RawVectorsOfAnotherTypeAreRefused) {
+  constexpr std::size_t kDim = 8, kRead = 4;
+  client::Client& client = Serve(DType::kU8, kDim);
+  const std::vector<std::uint64_t> labels = {1, 2, 3, 4};
+  const std::vector<float> one(kDim, 1);  // the bytes of four vectors of u8
+  const auto raw = [&](std::size_t count) {
+    return client::Vectors::Raw(std::as_bytes(std::span(one)), count);
+  };
+  ExpectField(client.Put("live", {.labels = labels}, raw(1)).status(), "vectors.count");
+  ASSERT_TRUE(client.Put("live", {.labels = labels}, raw(kRead)).ok());
+  for (const std::size_t count : {0, 1, 5})
+    ExpectField(client.SearchBatch("live", raw(count), {.k = 1}).status(), "queries.count");
+  EXPECT_TRUE(client.SearchBatch("live", raw(kRead), {.k = 1}).ok());
 }
 
 /// A table that is tuned for k = 10.

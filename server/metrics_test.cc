@@ -6,8 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <future>
+#include <memory>
 #include <optional>
+#include <sstream>
 #include <thread>
 #include <tuple>
 
@@ -18,8 +22,11 @@
 #include "datasets/testing/temp_folder.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/client_context.h"
+#include "hmann/collection.h"
 #include "httplib.h"
 #include "server/testing/fixture.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 
 namespace hmann::server {
 namespace {
@@ -47,6 +54,25 @@ std::string Text(const Server& server) {
   return got ? got->body : "";
 }
 
+/// A collection of 8-d u8 in a folder of its own.
+class LiveFolder {
+ public:
+  LiveFolder() {
+    CreateCollection create;
+    create.dtype = DType::kU8;
+    create.dim = 8;
+    create.build.m = 4;
+    EXPECT_TRUE(Collection::Create(path(), create).ok());
+  }
+  std::string path() const { return folder_ / "c.live"; }
+  static client::Vectors Rows(std::size_t count) {
+    return client::Vectors::Raw(std::vector<std::byte>(8 * count, std::byte{3}));
+  }
+
+ private:
+  const TempFolder folder_;
+};
+
 /// The value of the line that begins with `series`.
 std::optional<double> Value(const std::string& text, const std::string& series) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -65,7 +91,11 @@ TEST(MetricsTest, CallsQueriesAndTheirWorkByIndex) {
   Served served(WithHttp({{"sift", SampleIndex()}}));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(SearchIndex(served, "sift"), absl::OkStatus());
   EXPECT_TRUE(
-      served.client->SearchBatch("sift", client::Vectors::Raw(SampleQueries(0, 5)), {}).ok());
+      served.client
+          ->SearchBatch("sift",
+                        client::Vectors::Raw(SampleQueries(0, 5), SampleQueries(0, 5).size() / 128),
+                        {})
+          .ok());
   const auto counted = served.client->Search("sift", client::Vectors::Raw(SampleQueries(0, 1)), {},
                                              {.counters = true});
   ASSERT_TRUE(counted.ok());
@@ -85,6 +115,81 @@ TEST(MetricsTest, CallsQueriesAndTheirWorkByIndex) {
   EXPECT_EQ(Value(text, "hmann_connections"), 1);
   EXPECT_EQ(Value(text, "hmann_connections_accepted_total"), 1);
   EXPECT_EQ(Value(text, R"(hmann_connections_refused_total{reason="streams"})"), 0);
+}
+
+TEST(MetricsTest, WritesByMethodTheirRowsAndTheRoomOfACollection) {
+  const LiveFolder live;
+  ServerOptions options = WithHttp({{"live", live.path()}});
+  options.indexes[0].delta_bytes = 2 << 20;
+  Served served(options);
+  const auto shown = [&](const std::string& metric, const std::string& labels = "") {
+    return Value(Text(*served.server), absl::StrCat(metric, "{index=\"live\"", labels, "}"));
+  };
+  const auto calls = [&](const std::string& method) {
+    return shown("hmann_request_seconds_count", absl::StrCat(",method=\"", method, "\""));
+  };
+  const std::vector<std::uint64_t> three = {1, 2, 3}, two = {1, 99}, one = {2};
+  const std::vector<std::string> attributes = {R"({"a":1})"};
+  ASSERT_TRUE(served.client->Put("live", {.labels = three}, LiveFolder::Rows(3)).ok());
+  ASSERT_TRUE(served.client->Put("live", {.labels = one}, LiveFolder::Rows(1)).ok());
+  ASSERT_TRUE(served.client->Delete("live", {.labels = two}).ok());
+  ASSERT_TRUE(served.client->Update("live", {.labels = one}, attributes).ok());
+  EXPECT_EQ(calls("Put"), 2);
+  EXPECT_EQ(calls("Delete"), 1);
+  EXPECT_EQ(calls("Update"), 1);
+  EXPECT_EQ(calls("Write"), std::nullopt);
+  EXPECT_EQ(calls("Compact"), std::nullopt);
+  EXPECT_EQ(shown("hmann_written_rows_total"), 4 + 1 + 1);
+  EXPECT_EQ(shown("hmann_queries_total"), 0);
+  EXPECT_EQ(shown("hmann_collection_delta_limit_bytes"), 2 << 20);
+  EXPECT_GT(shown("hmann_collection_dead_bytes"), 0);
+  EXPECT_LT(shown("hmann_collection_dead_bytes"), shown("hmann_collection_delta_bytes"));
+  EXPECT_EQ(shown("hmann_collection_waiting_writes"), 0);
+  EXPECT_EQ(shown("hmann_collection_merge_failures_total"), 0);
+  EXPECT_EQ(shown("hmann_collection_lost_writes"), 0);
+  while (shown("hmann_collection_free_disk_bytes") == 0) std::this_thread::sleep_for(5ms);
+  EXPECT_LE(shown("hmann_collection_free_disk_bytes"),
+            static_cast<double>(std::filesystem::space(live.path()).capacity));
+  ASSERT_TRUE(served.client->Compact("live").ok());
+  EXPECT_EQ(calls("Compact"), 1);
+  EXPECT_EQ(shown("hmann_written_rows_total"), 6) << "a merge writes none";
+  client::WriteStream stream = served.client->OpenWrites("live");
+  ASSERT_TRUE(stream.Put(1, {.labels = three}, LiveFolder::Rows(3)).ok());
+  ASSERT_TRUE((*stream.Receive())->written.ok());
+  EXPECT_EQ(calls("WriteStream"), 1);
+  EXPECT_EQ(shown("hmann_written_rows_total"), 9);
+}
+
+TEST(MetricsTest, WhatFailsInTheBackgroundOfACollectionIsLoggedOncePerChange) {
+  const LiveFolder live;
+  const std::string manifest = live.path() + "/MANIFEST", good = ReadAll(manifest);
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  {
+    ServerOptions options = WithHttp({{"live", live.path()}});
+    options.indexes[0].follow = true;
+    Served served(options);
+    const auto failed = [&] {
+      return Value(Text(*served.server), R"(hmann_collection_merge_failed{index="live"})");
+    };
+    for (const double now : {1, 0, 1, 0}) {
+      std::ofstream(manifest + ".new", std::ios::binary) << (now == 1 ? "not a manifest" : good);
+      std::filesystem::rename(manifest + ".new", manifest);
+      while (failed() != now) std::this_thread::sleep_for(10ms);
+      std::this_thread::sleep_for(1500ms);  // a look at it, and perhaps a second
+    }
+  }
+  spdlog::set_default_logger(before);
+  const std::string lines = log.str();
+  const auto count = [&](const std::string& words) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = lines.find(words, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("index live: in the background: "), 2u) << lines;
+  EXPECT_EQ(count("index live: what failed in the background succeeds again"), 2u) << lines;
 }
 
 TEST(MetricsTest, FailuresByCodeAndReasonAndNoNameOfAClient) {
@@ -303,7 +408,7 @@ class BusyServer {
 
   absl::Status Batch(client::Cancellation* cancellation) {
     return served.client
-        ->SearchBatch("sift", client::Vectors::Raw(queries_), SlowParams(),
+        ->SearchBatch("sift", client::Vectors::Raw(queries_, queries_.size() / 128), SlowParams(),
                       {.deadline = 1h, .cancellation = cancellation})
         .status();
   }

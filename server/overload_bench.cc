@@ -59,7 +59,7 @@ class Load {
     options.mode = SearchMode::kGraph;
     std::vector<std::byte> rows;
     for (std::size_t i = 0; i < batch; ++i) rows.insert(rows.end(), row_.begin(), row_.end());
-    const auto vectors = client::Vectors::Raw(rows);
+    const auto vectors = client::Vectors::Raw(rows, batch);
     return batch == 1
                ? client.Search("bench", vectors, options, {.deadline = deadline}).status()
                : client.SearchBatch("bench", vectors, options, {.deadline = deadline}).status();

@@ -44,7 +44,10 @@ class OverloadTest : public testing::Test {
     return std::async(std::launch::async, [this, &client, call] {
       absl::Status status;
       do {
-        status = client.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowParams(), call)
+        status = client
+                     .SearchBatch("sift",
+                                  client::Vectors::Raw(slow_queries_, slow_queries_.size() / 128),
+                                  SlowParams(), call)
                      .status();
       } while (absl::IsResourceExhausted(status));
       return status;
@@ -196,10 +199,11 @@ TEST_F(OverloadTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
   // shows whether the first has arrived.
   absl::Status second;
   do {
-    second = served.client
-                 ->SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowParams(),
-                               {.deadline = 1s})
-                 .status();
+    second =
+        served.client
+            ->SearchBatch("sift", client::Vectors::Raw(slow_queries_, slow_queries_.size() / 128),
+                          SlowParams(), {.deadline = 1s})
+            .status();
   } while (absl::IsDeadlineExceeded(second));
   EXPECT_EQ(Reason(second), "NO_TIME") << second;
   EXPECT_TRUE(HasDetail(second, "google.rpc.RetryInfo"));
@@ -228,8 +232,9 @@ TEST_F(OverloadTest, WhoSendsMuchGivesWayToWhoSendsLittle) {
     batches[i] = std::async(std::launch::async, [&, i] {
       absl::Status status;
       do {
-        status = much.SearchBatch("sift", client::Vectors::Raw(slow_queries_), SlowParams(),
-                                  {.deadline = 1h, .cancellation = &cancellations[i]})
+        status = much.SearchBatch("sift",
+                                  client::Vectors::Raw(slow_queries_, slow_queries_.size() / 128),
+                                  SlowParams(), {.deadline = 1h, .cancellation = &cancellations[i]})
                      .status();
       } while (Reason(status) == "QUEUE_FULL");
       return status;
@@ -257,6 +262,7 @@ TEST_F(OverloadTest, TheServerSetsADeadlineWhereTheClientSetsNone) {
   v1::SearchBatchRequest request;
   request.set_index("sift");
   request.mutable_queries()->set_raw(slow_queries_.data(), slow_queries_.size());
+  request.mutable_queries()->set_count(kManySlow);
   request.mutable_options()->set_k(10);
   request.mutable_options()->set_ef_l0(10000);
   grpc::ClientContext context;

@@ -259,12 +259,16 @@ TEST_F(ReconcileTest, AnIndexOfMoreComponentsTakesSmallerBatches) {
   const std::span<const std::byte> all(rows);
   for (const std::size_t count : {1, 1000}) {
     EXPECT_TRUE(client_
-                    ->SearchBatch("wide", client::Vectors::Raw(all.first(count * kDim)), {.k = 1},
-                                  {.deadline = 60s})
+                    ->SearchBatch("wide",
+                                  client::Vectors::Raw(all.first(count * kDim),
+                                                       (all.first(count * kDim)).size() / kDim),
+                                  {.k = 1}, {.deadline = 60s})
                     .ok());
   }
-  const absl::Status large =
-      client_->SearchBatch("wide", client::Vectors::Raw(all), {.k = 1}, {.deadline = 60s}).status();
+  const absl::Status large = client_
+                                 ->SearchBatch("wide", client::Vectors::Raw(all, all.size() / kDim),
+                                               {.k = 1}, {.deadline = 60s})
+                                 .status();
   EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted) << large;
 }
 

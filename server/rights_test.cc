@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,7 +34,7 @@ constexpr char kOperator[] = "06e55b633481f7bb072957eabcf110c972e86691c3cfedabe0
                kKeeper[] = "00aa8942525b763cbe72e4a0fbfbb027b909dd8299e9c6c85c28d3d42d2cc28b",
                kReader[] = "3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30";
 
-client::Vectors One() { return client::Vectors::Raw(SampleQueries(0, 1)); }
+client::Vectors One() { return client::Vectors::Raw(SampleQueries(0, 1), 1); }
 
 class RightsTest : public testing::Test {
  protected:
@@ -161,6 +163,58 @@ TEST_F(RightsTest, AnOperatorOfSomeIndexesChangesThese) {
   client::Client operates = Connected("operator");
   EXPECT_EQ(operates.Status()->size(), 3u);
   EXPECT_EQ(operates.Drain(), absl::OkStatus());
+}
+
+/// All files below the folder, to see that none is made.
+std::set<std::string> FilesBelow(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    names.insert(entry.path());
+  return names;
+}
+
+TEST_F(RightsTest, AnOperatorOfSomeIndexesNamesNoFileBeyondTheirFolder) {
+  const std::string own = folder_ / "a", index = own + "/main.hmann";
+  std::filesystem::create_directories(own);
+  std::filesystem::copy_file(CosineIndex(), index);
+  ServerOptions options = LoopbackOptions({{"tenant-a", index}});
+  options.tokens = WriteTokens("");
+  server_ = *Server::Start(options);
+  ASSERT_TRUE(WaitLoaded(*server_).ok());
+  client::Client keeper = Connected("keeper"), operates = Connected("operator");
+  const std::string there = folder_.Write("there.hmann", "not an index");
+  folder_.Write("ab", "beside");
+  const std::set<std::string> before = FilesBelow(folder_.path());
+  std::vector<absl::Status> denied;
+  for (const std::string& path :
+       {there, folder_ / "none", folder_ / "ab", own + "/../there.hmann", own + "/x/../../none",
+        std::string("/etc/passwd"), std::string("/"), std::string("../x"), std::string("x")}) {
+    denied.push_back(keeper.Swap("tenant-a", path).status());
+    denied.push_back(keeper.Swap("tenant-a", "", {}, {.queries = path}).status());
+    denied.push_back(keeper.Swap("tenant-a", "", {}, {.groundtruth = path}).status());
+    denied.push_back(keeper.Load("tenant-a", path).status());
+    denied.push_back(keeper.Load("tenant-a", index, {}, {}, {.queries = path}).status());
+    for (const char* tier : {"nvme:", "mapped:", "dax:", "other:"}) {
+      const std::string named = absl::StrCat(tier, path);
+      denied.push_back(keeper.Load("tenant-a", index, {.slow = named}).status());
+      denied.push_back(keeper.Load("tenant-a", index, {.fast = named}).status());
+    }
+  }
+  for (const absl::Status& status : denied) {
+    EXPECT_EQ(status.code(), StatusCode::kPermissionDenied) << status;
+    EXPECT_EQ(Reason(status), "PATH_NOT_PERMITTED") << status;
+    EXPECT_EQ(status.message(), denied[0].message()) << "it would tell what is there";
+  }
+  EXPECT_EQ(FilesBelow(folder_.path()), before);
+  // Within the folder of its index, an operator learns what there is.
+  EXPECT_EQ(keeper.Swap("tenant-a", index).status(), absl::OkStatus());
+  EXPECT_EQ(keeper.Swap("tenant-a", own + "/none").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(keeper.Unload("tenant-a"), absl::OkStatus());
+  EXPECT_EQ(keeper.Load("tenant-a", index, {.slow = "mapped:" + own + "/copy"}).status(),
+            absl::OkStatus());
+  // An operator of all names what it likes.
+  EXPECT_EQ(operates.Load("more", CosineIndex()).status(), absl::OkStatus());
+  EXPECT_NE(Reason(operates.Swap("more", there).status()), "PATH_NOT_PERMITTED");
 }
 
 TEST_F(RightsTest, AStreamEndsWithTheRightToIt) {

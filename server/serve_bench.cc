@@ -191,7 +191,7 @@ absl::StatusOr<double> MeasureQps(const Flags& flags, const Queries& queries,
       for (*own = client.status(); own->ok() && !stop.load();) {
         const std::size_t count = std::min(batch, queries.count),
                           first = next.fetch_add(count) % (queries.count - count + 1);
-        const auto rows = client::Vectors::Raw(queries.rows(first, count));
+        const auto rows = client::Vectors::Raw(queries.rows(first, count), count);
         own->Update(batch == 1 ? client->Search("bench", rows, flags.search).status()
                                : client->SearchBatch("bench", rows, flags.search).status());
         answered.fetch_add(count);

@@ -27,6 +27,7 @@
 #include "server/connections/tls.h"
 #include "server/connections/unread_requests.h"
 #include "server/convert.h"
+#include "server/core/byte_account.h"
 #include "server/core/metrics.h"
 #include "server/core/reconciler.h"
 #include "server/core/registry.h"
@@ -49,6 +50,9 @@ namespace {
 constexpr char kServiceName[] = "hmann.v1.Search";
 constexpr std::chrono::milliseconds kOften(20);
 constexpr int kSecond = 50;  // times kOften
+
+/// A request of more than ours is refused by name, one of more than this by gRPC itself.
+constexpr std::uint64_t kMostOnTheWire = 64 << 20;
 
 std::string HealthName(const std::string& index) { return absl::StrCat("hmann.index.", index); }
 
@@ -124,13 +128,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 Server::Server(const ServerOptions& options, Configuration configuration)
     : options_(options),
       registry_(std::make_unique<Registry>(options.indexes, options.aliases)),
+      account_(std::make_unique<ByteAccount>(options.most_bytes)),
       pool_(std::make_unique<SearchPool>(
-          options.threads, PoolBounds{options.queue, options.most_bytes, options.most_work})),
+          options.threads,
+          PoolBounds{options.queue, options.most_bytes, options.most_work, account_.get()})),
       metrics_(std::make_unique<Metrics>(*registry_)),
       replies_(std::make_unique<ReplyWatch>(options.most_bytes, options.connections.reply_timeout)),
-      unread_(std::make_unique<UnreadRequests>()),
       indexes_(std::make_unique<Loader>(options.open, options.warm)),
-      writers_(std::make_unique<Writers>(indexes_.get(), options.most_bytes)),
+      writers_(std::make_unique<Writers>(indexes_.get())),
       reconciler_(std::make_unique<Reconciler>(
           registry_.get(), indexes_.get(),
           Reconciler::Events{[this](auto& index, const auto& loaded) { Tried(index, loaded); },
@@ -145,7 +150,9 @@ Server::~Server() {
 
 absl::Status Server::Listen() {
   const std::uint32_t dim = LargestDim(options_.indexes);
-  const std::uint64_t max_request_bytes = MaxRequestBytes(dim, options_.limits);
+  const std::uint64_t max_request_bytes =
+      MaxRequestBytes(dim, options_.limits, options_.most_bytes);
+  unread_ = std::make_unique<UnreadRequests>(account_.get(), max_request_bytes);
   service_ = std::make_unique<SearchService>(
       Serving{*registry_, *pool_, options_.limits, options_.default_deadline, *metrics_,
               options_.vald.index},
@@ -159,7 +166,7 @@ absl::Status Server::Listen() {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   Bound(options_.connections, &builder);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(max_request_bytes));
+  builder.SetMaxReceiveMessageSize(static_cast<int>(std::max(max_request_bytes, kMostOnTheWire)));
   if (options_.tls.any()) {
     HMANN_ASSIGN_OR_RETURN(tls_, TlsWatch::Open(options_.tls));
     WarnOfExpiry(tls_->expires());
@@ -221,6 +228,7 @@ absl::Status Server::ListenHttp() {
   http_->Add("/metrics", [this] {
     ProcessFacts facts;
     facts.connections = guard_ == nullptr ? nullptr : &guard_->counts();
+    facts.writers = writers_.get();
     facts.failed_handshakes = FailedHandshakes();
     facts.http_refused = http_->refused();
     facts.dropped_log_lines = DroppedLines();
@@ -263,9 +271,17 @@ void Server::Tried(ServedIndex& index, const absl::StatusOr<Snapshot>& loaded) {
   spdlog::info("index {}: {} vectors of {} components, ready after {:.3f} s, generation {}",
                index.name(), loaded->rows(), loaded->info().dim, generation.load_seconds(),
                generation.number());
+  if (loaded->moment() != nullptr) {
+    if (const auto lost = generation.collection()->info().lost_writes; lost > 0)
+      spdlog::error("index {}: {} writes that were on disk are gone", index.name(), lost);
+  }
   if (loaded->index() == nullptr) return;
   for (const std::string& warning : loaded->index()->Warnings())
     spdlog::warn("index {}: {}", index.name(), warning);
+}
+
+bool Server::InFolderOf(const std::string& name, const std::string& path) const {
+  return reconciler_->InFolderOf(name, path);
 }
 
 /// Errors: NOT_FOUND; FAILED_PRECONDITION for an alias.
@@ -380,6 +396,7 @@ void Server::WatchCalls() {
       };
       if (!indexes_->Run(false, configure).ok()) configuring_.store(false);
     }
+    unread_->Lend(UnreadRequests::Clock::now());
     service_->LookIn();
     replies_->CancelLate(ReplyWatch::Clock::now());
   }
@@ -403,8 +420,15 @@ void Server::WatchIndexes() {
     std::this_thread::sleep_for(kOften);
     const bool requested = reload_tuned_.exchange(false);
     if (requested || turn == kSecond) ReloadTuned(requested);
-    for (const auto& index : registry_->indexes())
+    for (const auto& index : registry_->indexes()) {
+      if (turn == kSecond) index->LookAtCollection();
       if (index->WithdrawIfChanged()) Withdrawn(*index);
+      if (!index->WantsCheck()) continue;
+      const auto check = [this, index] {
+        if (index->WithdrawIfDamaged()) Withdrawn(*index);
+      };
+      if (!indexes_->Run(true, check).ok()) check();  // no thread: a slow look is better
+    }
   }
 }
 

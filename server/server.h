@@ -28,6 +28,7 @@ namespace hmann::server {
 
 class Acceptor;
 class AdminService;
+class ByteAccount;
 class ConnectionGuard;
 class HttpPort;
 class Metrics;
@@ -84,6 +85,8 @@ class Server {
   }
 
   const Registry& registry() const { return *registry_; }
+  /// Whether an operator of this index alone may name `path` (Reconciler::InFolderOf).
+  bool InFolderOf(const std::string& name, const std::string& path) const;
   OpenOptions open() const { return indexes_->open(); }
   /// Adds a name and loads its file. If that fails, the name is removed. Errors, all by
   /// `done`: those of Registry::Add and Loader::Load.
@@ -127,10 +130,11 @@ class Server {
 
   const ServerOptions options_;
   const std::unique_ptr<Registry> registry_;
+  const std::unique_ptr<ByteAccount> account_;
   const std::unique_ptr<SearchPool> pool_;
   const std::unique_ptr<Metrics> metrics_;
   const std::unique_ptr<ReplyWatch> replies_;
-  const std::unique_ptr<UnreadRequests> unread_;
+  std::unique_ptr<UnreadRequests> unread_;
   const std::unique_ptr<Loader> indexes_;
   const std::unique_ptr<Writers> writers_;
   const std::unique_ptr<Reconciler> reconciler_;

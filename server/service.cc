@@ -23,7 +23,8 @@
 namespace hmann::server {
 namespace {
 
-class SingleSearch : public SmallCall<QueryRequest> {
+template <typename Base>
+class SingleSearch : public Base {
  public:
   using Request = v1::SearchRequest;
   static constexpr Method kMethod = Method::kSearch;
@@ -33,9 +34,9 @@ class SingleSearch : public SmallCall<QueryRequest> {
                      request.options());
   }
 
-  SingleSearch(const To& to, std::unique_ptr<Request> request, const Serving& serving, Query query,
-               const CallFacts& facts)
-      : SmallCall(to, serving, std::move(query), facts), request_(std::move(request)) {}
+  SingleSearch(const typename Base::To& to, std::unique_ptr<Request> request,
+               const Serving& serving, Query query, const CallFacts& facts)
+      : Base(to, serving, std::move(query), facts), request_(std::move(request)) {}
 
  private:
   void Keep(std::size_t, const hmann::Answer& answer) override { ToWire(answer, &response_); }
@@ -43,7 +44,7 @@ class SingleSearch : public SmallCall<QueryRequest> {
     ToWire(work, response_.mutable_counters());
   }
   const google::protobuf::MessageLite& Message() override {
-    ReportParams(index(), options(), &response_);
+    ReportParams(this->index(), this->options(), &response_);
     return response_;
   }
 
@@ -52,7 +53,7 @@ class SingleSearch : public SmallCall<QueryRequest> {
 };
 
 /// Compares all vectors that match, whatever the defaults of the index are.
-class ExactSearch : public SingleSearch {
+class ExactSearch : public SingleSearch<SmallCall<QueryRequest>> {
  public:
   static constexpr Method kMethod = Method::kAdmin;
   using SingleSearch::SingleSearch;
@@ -189,12 +190,6 @@ class GetWork : public UnaryWork<LabelsRequest> {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* SearchService::Search(grpc::CallbackServerContext* context,
-                                                const grpc::ByteBuffer* request,
-                                                grpc::ByteBuffer* reply) {
-  return Small<SingleSearch>(context, *request, reply);
-}
-
 grpc::ServerUnaryReactor* SearchService::SearchExactly(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* reply) {
@@ -214,18 +209,19 @@ grpc::ServerGenericBidiReactor* SearchService::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   absl::string_view method = context->method();
   if (absl::ConsumePrefix(&method, "/hmann.v1.Search/")) {
+    if (method == "Search") return Unary<SingleSearch<UnaryWork<QueryRequest>>>(context);
     if (method == "SearchBatch") return Unary<BatchSearch>(context);
     if (method == "SearchStream") return StreamSearches(context);
     if (method == "Get") return Unary<GetWork>(context);
   }
   if (absl::ConsumePrefix(&method, "/hmann.v1.Write/")) {
     if (method == "WriteStream") {
-      return Stream(context, Method::kWrite, [&](Access access) {
+      return Stream(context, Method::kWriteStream, [&](Access access) {
         return writes_->Stream(context, &replies_, &unread_, std::move(access));
       });
     }
-    if (const WriteService::Begin begin = WriteService::Named(method); begin != nullptr)
-      return Unary(context, Method::kWrite, std::bind_front(begin, writes_), false);
+    if (const auto [writes, begin] = WriteService::Named(method); begin != nullptr)
+      return Unary(context, writes, std::bind_front(begin, writes_), false);
   }
   if (vald_ != nullptr) {
     if (auto* const call = vald_->Begin(context); call != nullptr) return call;

@@ -19,7 +19,7 @@ namespace hmann::server {
 /// their request has come, so a call can be refused first. A stream checks the rights of
 /// its client for each query.
 class SearchService
-    : public v1::Search::WithRawCallbackMethod_Search<
+    : public v1::Search::WithGenericMethod_Search<
           v1::Search::WithGenericMethod_SearchBatch<v1::Search::WithGenericMethod_SearchStream<
               v1::Search::WithGenericMethod_Get<v1::Search::WithCallbackMethod_Describe<
                   v1::Search::WithCallbackMethod_List<v1::Search::Service>>>>>>,
@@ -38,10 +38,6 @@ class SearchService
     vald_ = vald;
   }
 
-  using WithRawCallbackMethod_Search::Search;
-  grpc::ServerUnaryReactor* Search(grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* request,
-                                   grpc::ByteBuffer* reply) override;
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,

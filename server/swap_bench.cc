@@ -112,7 +112,7 @@ class Caller {
  private:
   client::Vectors Rows(std::size_t first, std::size_t count) const {
     const std::size_t row = rows_.size() / kQueries;
-    return client::Vectors::Raw(std::span(rows_).subspan(first * row, count * row));
+    return client::Vectors::Raw(std::span(rows_).subspan(first * row, count * row), count);
   }
   void Keep(std::uint64_t generation, std::size_t query, std::span<const std::uint64_t> ids) {
     got.push_back({generation, HashOf(ids), static_cast<std::uint32_t>(query)});

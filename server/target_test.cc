@@ -80,7 +80,8 @@ TEST_F(TargetTest, ALatencyChoosesTheBestRecallThatKeepsIt) {
   EXPECT_EQ(Search({.latency = 100us})->params.ef_l0, 98u) << "with 3 % to spare";
   EXPECT_EQ(Search({.latency = 1ms})->params.ef_l0, 320u);
   const auto batch = served_->client->SearchBatch(
-      "tuned", client::Vectors::Raw(SampleQueries(0, 9)), {.recall = 0.9, .latency = 1ms});
+      "tuned", client::Vectors::Raw(SampleQueries(0, 9), SampleQueries(0, 9).size() / 128),
+      {.recall = 0.9, .latency = 1ms});
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_EQ(batch->params.ef_l0, 20u);
   EXPECT_DOUBLE_EQ(*batch->predicted->mean_us, 20);
@@ -124,8 +125,8 @@ TEST_F(TargetTest, ABudgetCutsALongSearchShortAndSaysSo) {
   EXPECT_TRUE(cut->cut_short);
   EXPECT_GE(cut->ids.size(), 1u);
   EXPECT_TRUE(std::is_sorted(cut->distances.begin(), cut->distances.end()));
-  const auto batch =
-      served_->client->SearchBatch("tuned", client::Vectors::Raw(SampleQueries(0, 5)), slow);
+  const auto batch = served_->client->SearchBatch(
+      "tuned", client::Vectors::Raw(SampleQueries(0, 5), SampleQueries(0, 5).size() / 128), slow);
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_EQ(batch->cut_short, 5u);
   EXPECT_EQ(batch->counts.size(), 5u);

@@ -5,12 +5,16 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "grpcpp/alarm.h"
 #include "hmann/collection.h"
 #include "index/base/status_macros.h"
@@ -24,6 +28,12 @@ namespace {
 
 /// After which a write that found no room may come again: a guess.
 constexpr std::chrono::seconds kComeAgain(1);
+
+template <typename Request>
+constexpr Method kMethodOf = std::is_same_v<Request, v1::PutRequest>      ? Method::kPut
+                             : std::is_same_v<Request, v1::DeleteRequest> ? Method::kDelete
+                             : std::is_same_v<Request, v1::UpdateRequest> ? Method::kUpdate
+                                                                          : Method::kCompact;
 
 template <typename Request>
 absl::StatusOr<std::vector<VectorLabel>> ReadRows(const Request& request,
@@ -80,9 +90,9 @@ absl::StatusOr<Written> DeleteByFilter(const v1::DeleteRequest& request, const S
 absl::StatusOr<Written> Do(const v1::DeleteRequest& request, const Snapshot& index,
                            const RequestLimits& limits, const std::atomic<bool>&) {
   const bool has_labels = request.labels_size() + request.names_size() > 0;
-  if (has_labels && (!request.filter().empty() || request.all()))
+  if (has_labels && (request.has_filter() || request.all()))
     return BadField("filter", "expected labels or a filter, found both");
-  if (!request.filter().empty()) return DeleteByFilter(request, index);
+  if (request.has_filter()) return DeleteByFilter(request, index);
   if (request.all()) return index.generation().collection()->DeleteAll();
   HMANN_ASSIGN_OR_RETURN(const std::vector<VectorLabel> rows, ReadRows(request, limits));
   WriteBatch batch;
@@ -115,14 +125,79 @@ absl::StatusOr<Written> Do(const v1::CompactRequest&, const Snapshot& index, con
   return Written{.sequence = info.covered, .rows = info.sealed_rows};
 }
 
-/// The answer to a write. Returns its error as clients see it: with a time to come again,
-/// unless merges fail, which are what makes room.
+/// The number after `prefix` at the start of a text.
+std::optional<std::uint64_t> NumberAfter(absl::string_view text, absl::string_view prefix) {
+  std::uint64_t number = 0;
+  if (!absl::ConsumePrefix(&text, prefix)) return std::nullopt;
+  const std::size_t end = text.find_first_not_of("0123456789");
+  if (!absl::SimpleAtoi(text.substr(0, end), &number)) return std::nullopt;
+  return number;
+}
+
+/// The row of a request that the engine's error names, by its place or its label.
+template <typename Request>
+std::optional<int> RowOf(const absl::Status& error, const Request& request) {
+  if (const auto row = NumberAfter(error.message(), "row ")) return static_cast<int>(*row);
+  const auto label = NumberAfter(error.message(), "label ");
+  if (!label.has_value()) return std::nullopt;
+  for (int i = 0; i < request.labels_size(); ++i)
+    if (request.labels(i) == *label) return i;
+  for (int i = 0; i < request.names_size(); ++i)
+    if (VectorLabel(request.names(i)).number() == *label) return request.labels_size() + i;
+  return std::nullopt;
+}
+
+/// The engine's error of a write with what clients may act on: the field of its row, or
+/// the label that is unknown or exists.
+template <typename Request>
+absl::Status OfRow(const absl::Status& error, const Request& request) {
+  const absl::string_view why = error.message();
+  if constexpr (requires { request.names(); }) {
+    if (absl::StartsWith(why, "operation: "))
+      return absl::IsInvalidArgument(error) ? BadField("operation", why.substr(11))
+                                            : OfOperation(error, request.operation());
+    const std::optional<int> row = RowOf(error, request);
+    if (absl::IsNotFound(error) || absl::IsAlreadyExists(error)) {
+      if (!row.has_value()) return error;
+      const int name = *row - request.labels_size();
+      return OfLabel(error, name < 0 ? absl::StrCat(request.labels(*row)) : request.names(name));
+    }
+    if (!absl::IsInvalidArgument(error) || error.GetPayload(kField).has_value()) return error;
+    if (absl::StartsWith(why, "a batch of ")) return BadField("labels", why);
+    if (!row.has_value()) return error;
+    const bool of_attributes = absl::StrContains(why, "): attributes: ");
+    const bool of_label = !of_attributes && (absl::StrContains(why, "is no label") ||
+                                             absl::StrContains(why, "a label of ") ||
+                                             absl::StrContains(why, "the same "));
+    const bool of_vector = requires { request.vectors(); } && absl::StartsWith(why, "row ") &&
+                           !of_label && !of_attributes;
+    const int name = *row - request.labels_size();
+    return BadField(of_vector   ? absl::StrCat("vectors[", *row, "]")
+                    : !of_label ? absl::StrCat("attributes[", *row, "]")
+                    : name < 0  ? absl::StrCat("labels[", *row, "]")
+                                : absl::StrCat("names[", name, "]"),
+                    why);
+  }
+  return error;
+}
+
+/// Whether an error of a write or a merge ends when the disk has space again.
+bool LacksSpace(absl::string_view error) {
+  return absl::StrContains(error, "space on the disk") || absl::StrContains(error, "No space left");
+}
+
+/// The answer to a write. Returns its error as clients see it: with the field of its row,
+/// and with a time to come again, unless merges, which are what makes room, fail for
+/// another reason than a full disk.
+template <typename Request>
 absl::Status Answer(const absl::StatusOr<Written>& written, const Snapshot& index,
-                    v1::WriteResponse* response) {
+                    const Request& request, v1::WriteResponse* response) {
   if (!written.ok()) {
-    const bool merges = index.generation().collection()->info().last_error.empty();
+    const std::string failed = index.generation().collection()->info().last_error;
+    const bool ends =
+        failed.empty() || LacksSpace(failed) || LacksSpace(written.status().message());
     return index.ForClients(
-        OfWrite(written.status(), merges ? kComeAgain : std::chrono::seconds(0)));
+        OfWrite(OfRow(written.status(), request), ends ? kComeAgain : std::chrono::seconds(0)));
   }
   response->set_sequence(written->sequence);
   response->set_rows(written->rows);
@@ -137,7 +212,7 @@ class WriteService::StreamOfWrites : public StreamCall {
  public:
   StreamOfWrites(WriteService& service, ReplyWatch* replies, UnreadRequests* unread,
                  grpc::CallbackServerContext* call, Access access)
-      : StreamCall(Method::kWrite, kMostUnanswered, &service.metrics_, replies, unread, call),
+      : StreamCall(Method::kWriteStream, kMostUnanswered, &service.metrics_, replies, unread, call),
         service_(service),
         access_(std::move(access)) {}
 
@@ -147,14 +222,12 @@ class WriteService::StreamOfWrites : public StreamCall {
 
   struct Asked {
     v1::WriteStreamRequest request;
-    std::uint64_t bytes = 0;
     Snapshot index;
     QueuedRequest::Clock::time_point began;
   };
 
   absl::Status Take(const grpc::ByteBuffer& message) override {
     Asked asked;
-    asked.bytes = message.Length();
     asked.began = QueuedRequest::Clock::now();
     HMANN_RETURN_IF_ERROR(Read(message, &asked.request));
     v1::WriteStreamRequest& request = asked.request;
@@ -195,8 +268,8 @@ class WriteService::StreamOfWrites : public StreamCall {
     running_.index = *std::move(index);
     if (running_.index.moment() == nullptr) return End(NotACollection(NameOf(running_.request)));
     const auto alive = shared_from_this();
-    const absl::Status queued = service_.writers_.Submit(running_.index.generation().number(),
-                                                         running_.bytes, [this, alive] { Run(); });
+    const absl::Status queued =
+        service_.writers_.Submit(running_.index.generation().number(), [this, alive] { Run(); });
     if (!queued.ok()) EndOrWait(queued);
   }
 
@@ -204,13 +277,13 @@ class WriteService::StreamOfWrites : public StreamCall {
     const v1::WriteStreamRequest& request = running_.request;
     const std::atomic<bool> never = false;
     const auto with = [&](const auto& write) {
-      return Do(write, running_.index, service_.limits_, never);
+      return Answer(Do(write, running_.index, service_.limits_, never), running_.index, write,
+                    response_.mutable_written());
     };
     response_.Clear();
-    EndOrWait(Answer(request.has_put()       ? with(request.put())
-                     : request.has_delete_() ? with(request.delete_())
-                                             : with(request.update()),
-                     running_.index, response_.mutable_written()));
+    EndOrWait(request.has_put()       ? with(request.put())
+              : request.has_delete_() ? with(request.delete_())
+                                      : with(request.update()));
   }
 
   /// Where there will be room, the client is held back until there is.
@@ -236,8 +309,9 @@ class WriteService::StreamOfWrites : public StreamCall {
     grpc::ByteBuffer reply;
     Write(response_, &reply).IgnoreError();  // it fails for lack of memory only
     const auto named = service_.registry_.Named(NameOf(running_.request));
-    service_.metrics_.Ended(Method::kWrite, named.get(), status,
-                            QueuedRequest::Clock::now() - running_.began, 0);
+    service_.metrics_.Ended(Method::kWriteStream, named.get(), status,
+                            QueuedRequest::Clock::now() - running_.began,
+                            status.ok() ? response_.written().rows() : 0);
     {
       const std::lock_guard lock(mutex());
       runs_ = false;
@@ -289,7 +363,7 @@ void WriteService::Start(AnyCall* call, Access& access, const grpc::ByteBuffer& 
     if (pending->index.moment() == nullptr) return NotACollection(pending->request.index());
     const auto write = [this, call, pending] { Finish(call, *pending); };
     if constexpr (std::is_same_v<Request, v1::CompactRequest>) return loader_.Run(true, write);
-    return writers_.Submit(pending->index.generation().number(), bytes.Length(), write);
+    return writers_.Submit(pending->index.generation().number(), write);
   };
   if (const absl::Status status = start(); !status.ok())
     call->Refuse(status, registry_.Named(pending->request.index()).get());
@@ -298,20 +372,24 @@ void WriteService::Start(AnyCall* call, Access& access, const grpc::ByteBuffer& 
 template <typename Request>
 void WriteService::Finish(AnyCall* call, Pending<Request>& pending) {
   v1::WriteResponse response;
-  absl::Status status = Answer(Do(pending.request, pending.index, limits_, call->cancelled()),
-                               pending.index, &response);
+  // One that has waited until its deadline passed changes nothing.
+  absl::Status status = call->cancelled()
+                            ? absl::CancelledError("the call ended before its write began")
+                            : Answer(Do(pending.request, pending.index, limits_, call->cancelled()),
+                                     pending.index, pending.request, &response);
   if (status.ok()) status = hmann::server::Write(response, call->reply());
-  metrics_.Ended(Method::kWrite, &pending.index.served(), status,
-                 QueuedRequest::Clock::now() - pending.began, 0);
+  constexpr bool kWrites = !std::is_same_v<Request, v1::CompactRequest>;
+  metrics_.Ended(kMethodOf<Request>, &pending.index.served(), status,
+                 QueuedRequest::Clock::now() - pending.began, kWrites ? response.rows() : 0);
   call->End(status);
 }
 
-WriteService::Begin WriteService::Named(absl::string_view method) {
-  if (method == "Put") return &WriteService::Start<v1::PutRequest>;
-  if (method == "Delete") return &WriteService::Start<v1::DeleteRequest>;
-  if (method == "Update") return &WriteService::Start<v1::UpdateRequest>;
-  if (method == "Compact") return &WriteService::Start<v1::CompactRequest>;
-  return nullptr;
+std::pair<Method, WriteService::Begin> WriteService::Named(absl::string_view method) {
+  if (method == "Put") return {Method::kPut, &WriteService::Start<v1::PutRequest>};
+  if (method == "Delete") return {Method::kDelete, &WriteService::Start<v1::DeleteRequest>};
+  if (method == "Update") return {Method::kUpdate, &WriteService::Start<v1::UpdateRequest>};
+  return {Method::kCompact,
+          method == "Compact" ? &WriteService::Start<v1::CompactRequest> : nullptr};
 }
 
 }  // namespace hmann::server

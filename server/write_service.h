@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -36,7 +37,7 @@ class WriteService
   using Begin = void (WriteService::*)(AnyCall* call, Access& access,
                                        const grpc::ByteBuffer& bytes);
   /// nullptr: there is no such method.
-  static Begin Named(absl::string_view method);
+  static std::pair<Method, Begin> Named(absl::string_view method);
 
   /// A stream of writes, to be started.
   std::shared_ptr<StreamCall> Stream(grpc::CallbackServerContext* context, ReplyWatch* replies,

@@ -9,6 +9,8 @@
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -82,7 +84,8 @@ class WriteTest : public testing::Test {
     }
     return client().Put("live", {.labels = labels}, Raw(vectors), {}, call);
   }
-  absl::StatusOr<client::Answer> Nearest(std::uint64_t label, const std::string& filter = {}) {
+  absl::StatusOr<client::Answer> Nearest(std::uint64_t label,
+                                         const std::optional<std::string>& filter = {}) {
     return client().Search("live", Raw(Made(label)), {.k = 3}, {.filter = filter});
   }
 
@@ -145,7 +148,8 @@ TEST_F(WriteTest, LabelsMayBeStrings) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_THAT(found->names, ElementsAre("cat.jpg", "dog", ""));
   EXPECT_EQ(found->ids[2], 9u);
-  const auto batch = client().SearchBatch("live", Raw(vectors), {.k = 1});
+  const auto batch = client().SearchBatch(
+      "live", client::Vectors::Raw(std::as_bytes(std::span(vectors)), 2), {.k = 1});
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_THAT(batch->names, ElementsAre("cat.jpg", "dog"));
   ASSERT_TRUE(client().Delete("live", {.names = std::span(names).first(1)}).ok());
@@ -175,7 +179,9 @@ TEST_F(WriteTest, StreamsAndBatchesSeeOneMomentEach) {
   EXPECT_THAT(ask(), ElementsAre(8));
   std::vector<std::uint8_t> queries = Made(1);
   queries.insert(queries.end(), query.begin(), query.end());
-  const auto batch = client().SearchBatch("live", Raw(queries), {.k = 2});
+  const auto batch = client().SearchBatch(
+      "live", client::Vectors::Raw(std::as_bytes(std::span(queries)), queries.size() / kWriteDim),
+      {.k = 2});
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_THAT(batch->ids, ElementsAre(1, 2, 8, 3));
   EXPECT_EQ(batch->sequence, 2u);
@@ -232,6 +238,41 @@ TEST_F(WriteTest, WhatIsWrongIsNamed) {
          HasSubstr("at most 64"));
   EXPECT_EQ(client().Describe("live")->n, 2u);
   EXPECT_EQ(client().Swap("live").status().code(), StatusCode::kPermissionDenied);
+}
+
+TEST_F(WriteTest, WhatIsWrongCarriesTheFieldOfItsRow) {
+  const std::vector<std::uint64_t> two = {1, std::numeric_limits<std::uint64_t>::max()}, one = {7};
+  const std::vector<std::string> long_name = {std::string(1025, 'x')}, bad = {"{"}, good = {"{}"};
+  const auto field = [](const absl::Status& found, const std::string& name) {
+    EXPECT_EQ(found.code(), StatusCode::kInvalidArgument) << found;
+    EXPECT_THAT(std::string(found.message()), HasSubstr(absl::StrCat("[field ", name, "]")));
+  };
+  const auto resource = [](const absl::Status& found, StatusCode code, const std::string& name) {
+    EXPECT_EQ(found.code(), code) << found;
+    EXPECT_THAT(std::string(found.message()), HasSubstr(absl::StrCat("[", name, "]")));
+  };
+  field(Put(two).status(), "labels[1]");
+  field(client().Put("live", {.names = long_name}, Raw(Made(1))).status(), "names[0]");
+  field(client().Put("live", {.labels = one}, Raw(Made(1)), bad).status(), "attributes[0]");
+  field(Put(one, {.operation = std::string(65, 'x')}).status(), "operation");
+  resource(client().Update("live", {.labels = one}, good).status(), StatusCode::kNotFound,
+           "label 7");
+  const std::vector<std::string> cat = {"cat"};
+  resource(client().Update("live", {.names = cat}, good).status(), StatusCode::kNotFound,
+           "label cat");
+  ASSERT_TRUE(Put(one, {.operation = "o"}).ok());
+  resource(Put({8}, {.operation = "o"}).status(), StatusCode::kAlreadyExists, "operation 6f");
+
+  client::WriteStream stream = client().OpenWrites("live");
+  ASSERT_TRUE(stream.Put(1, {.labels = two}, Raw(std::vector<std::uint8_t>(2 * kWriteDim))).ok());
+  ASSERT_TRUE(stream.Update(2, {.labels = std::span(two).first(1)}, good).ok());
+  ASSERT_TRUE(stream.DoneSending().ok());
+  auto failed = stream.Receive();
+  ASSERT_TRUE(failed.ok() && failed->has_value());
+  field((*failed)->written.status(), "labels[1]");
+  failed = stream.Receive();
+  ASSERT_TRUE(failed.ok() && failed->has_value());
+  resource((*failed)->written.status(), StatusCode::kNotFound, "label 1");
 }
 
 TEST_F(WriteTest, ATokenThatReadsDoesNotWrite) {
@@ -377,10 +418,10 @@ TEST_F(WriteTest, AStreamWaitsForRoom) {
   EXPECT_EQ(put.status().code(), StatusCode::kResourceExhausted) << put.status();
   EXPECT_THAT(std::string(put.status().message()),
               AllOf(HasSubstr("COLLECTION_FULL"), HasSubstr("retry after")));
+  const std::uint64_t before = client().Describe("live")->collection->sequence;
   RawStream stream(served_->server->address()), second(served_->server->address());
   stream.Put(1, "live", more());
   second.Put(1, "live", more());
-  const std::uint64_t before = client().Describe("live")->collection->sequence;
   ASSERT_TRUE(client().Compact("live", {.deadline = std::chrono::minutes(1)}).ok());
   EXPECT_THAT(stream.Answer(), HasSubstr("1: 300 at "));
   EXPECT_THAT(second.Answer(), HasSubstr("1: 300 at "));
@@ -427,8 +468,12 @@ TEST_F(WriteTest, ManyWritersWaitForRoom) {
   delta_bytes_ = 1 << 20;
   Serve();
   std::uint64_t next = 1000;
-  while (Put({next}, {.deadline = std::chrono::milliseconds(200)}).ok()) ++next;
-  std::atomic<int> done = 0;
+  const auto fill = [&] {
+    std::vector<std::uint64_t> labels(300);
+    std::iota(labels.begin(), labels.end(), next);
+    return Put(labels).ok();
+  };
+  while (fill()) next += 300;
   std::vector<std::thread> writers;
   for (std::uint64_t label = 0; label < 64; ++label) {
     writers.emplace_back([&, label] {
@@ -439,10 +484,8 @@ TEST_F(WriteTest, ManyWritersWaitForRoom) {
         std::this_thread::sleep_for(std::chrono::milliseconds(last.ok() ? 0 : 200));
       }
       EXPECT_TRUE(last.ok()) << last;
-      ++done;
     });
   }
-  EXPECT_EQ(done, 0);
   ASSERT_TRUE(client().Compact("live", {.deadline = std::chrono::minutes(1)}).ok());
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(client().Describe("live")->n, next - 1000 + 64);

@@ -397,5 +397,47 @@ TEST(Interrupted, CtrlCLeavesNothingHalfWritten) {
   }
 }
 
+TEST(Numbers, HaveTheSameUnitsEverywhere) {
+  const TestFolder folder("units");
+  const std::string out = folder / "v.fbin";
+  for (const char* n : {"2k", "2K", "2000", "0.002M", "2e3"}) {
+    const Outcome made = Hmann(
+        {"data", "generate", "--dim", "4", "--n", n, "--first", "1k", "--out", out, "--json"});
+    ASSERT_EQ(made.exit_code, 0) << n << made.err;
+    EXPECT_EQ(json::parse(made.out)["n"], 2000) << n;
+    EXPECT_EQ(json::parse(made.out)["first"], 1000) << n;
+  }
+  const std::string index = folder / "i.hmann";
+  const Outcome built = Hmann({"build", out, index, "--rows", "1k", "--no-calibrate", "--json"});
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  EXPECT_EQ(json::parse(Hmann({"info", index, "--json"}).out)["n"], 1000);
+  const Outcome searched =
+      Hmann({"search", index, out, "--rows", "0.01k", "--ef-l0", "0.2k", "--json"});
+  ASSERT_EQ(searched.exit_code, 0) << searched.err;
+  EXPECT_EQ(json::parse(searched.out)["queries"], 10);
+  EXPECT_EQ(json::parse(searched.out)["ef_l0"], 200);
+  for (const char* wrong : {"20x", "1.5", "k"}) {
+    EXPECT_EQ(Hmann({"data", "generate", "--dim", "4", "--n", wrong, "--out", out}).exit_code, 2)
+        << wrong;
+  }
+
+  for (const char* k : {"1001", "1048577", "2000000", "4000000000"}) {
+    const Outcome refused = Hmann({"search", index, out, "--k", k});
+    EXPECT_EQ(refused.exit_code, 1) << k;
+    EXPECT_THAT(refused.err, HasSubstr("k: expected at most the 1000 vectors of the index")) << k;
+  }
+  EXPECT_THAT(Hmann({"tune", index, "--k", "2M"}).err,
+              HasSubstr("k: expected 1 to the 1000 vectors of the index"));
+
+  WriteFile(folder / "names.txt", "1234567\n");  // the size of a raw label
+  EXPECT_THAT(Hmann({"build", out, index, "--rows", "1", "--labels", folder / "names.txt"}).err,
+              HasSubstr("names.txt: expected numbers; strings are labels of collections alone"));
+
+  const std::string got = Hmann({"get", index, "--labels", "1,2,3", "--json"}).out;
+  EXPECT_EQ(json::parse(got)["vectors"].size(), 3u);
+  EXPECT_EQ(json::parse(got)["vectors"][2]["vector"].size(), 4u);
+  EXPECT_EQ(std::count(got.begin(), got.end(), '\n'), 18) << got;
+}
+
 }  // namespace
 }  // namespace hmann

@@ -111,6 +111,47 @@ TEST_F(Collections, FromTheFirstVectorToTheBackup) {
   EXPECT_EQ(search({})["k"], 10);
 }
 
+TEST_F(Collections, ABlankFilterIsNoWishForAllVectors) {
+  PutSample();
+  for (const std::string blank : {"", " ", "\t\n "}) {
+    for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+             {"search", live_, kQueries, "--filter", blank},
+             {"search", live_, kQueries, absl::StrCat("--filter=", blank)},
+             {"delete", live_, "--filter", blank},
+             {"delete", live_, "--filter", blank, "--all"},
+             {"query", "--server", "127.0.0.1:1", "--index", "c", kQueries, "--filter", blank},
+             {"data", "groundtruth", "--base", kBase, "--queries", kQueries, "--attrs", kAttributes,
+              "--filter", blank, "--out", folder_ / "t.gt"}}) {
+      const Outcome ran = Hmann(command);
+      EXPECT_EQ(ran.exit_code, 2) << command[0] << ran.out;
+      EXPECT_THAT(ran.err, HasSubstr("--filter: expected a ")) << command[0];
+    }
+  }
+  EXPECT_EQ(Json({"info", live_})["live"], 1000);
+}
+
+TEST_F(Collections, OnlyLiveRowsAreCounted) {
+  PutSample();
+  EXPECT_EQ(Json({"put", live_, kBase, "--rows", "1000"})["live"], 1000) << "again";
+  const auto loose = [&] {
+    const json info = Json({"info", live_});
+    EXPECT_LE(info["loose_rows"], info["delta_rows"]);
+    EXPECT_LE(info["sealed_dead"], info["sealed_rows"]);
+    return info["delta_rows"];
+  };
+  EXPECT_EQ(loose(), 1000);
+  Json({"delete", live_, "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"});
+  EXPECT_EQ(loose(), 990);
+  Json({"compact", live_});
+  EXPECT_EQ(loose(), 0);
+  Json({"put", live_, kBase, "--rows", "100"});
+  Json({"put", live_, kBase, "--rows", "100"});
+  EXPECT_EQ(loose(), 100);
+  for (const char* k : {"1048577", "2000000"}) {
+    EXPECT_THAT(Fails({"search", live_, kQueries, "--k", k}), HasSubstr("at most the 1000 vec"));
+  }
+}
+
 TEST_F(Collections, TakeOverAnIndex) {
   const std::string index = folder_ / "a.hmann";
   Json({"build", kBase, index, "--rows", "1000", "--m", "8", "--no-calibrate"});

@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "hmann/client.h"
 #include "tests/server_program.h"
 
@@ -95,6 +96,8 @@ const BadFiles& BadOnes() {
       {absl::StrCat("queue = 1.5\n", kIndex), "bad.toml:1:9: queue: expected a whole number"},
       {absl::StrCat("queue = 0\n", kIndex), "bad.toml: --queue: expected at least 1"},
       {absl::StrCat("warm = 1\n", kIndex), "bad.toml:1:8: warm: expected true or false"},
+      {absl::StrCat("max_k = 5\nmax-k = 6\n", kIndex), "max-k: is there already"},
+      {absl::StrCat("max__k = 5\n", kIndex), "bad.toml:1:1: no key 'max__k'; did you mean"},
       {absl::StrCat("drain = \"5\"\n", kIndex), "bad.toml:1:9: drain: "},
       {absl::StrCat("listen = \"0.0.0.0:0\"\n", kIndex), "expected --tls-cert"},
       {"index = 3", "bad.toml:1:9: index: expected a table"},
@@ -119,6 +122,12 @@ const BadFiles& BadOnes() {
       {absl::StrCat(kIndex, "[alias]\na = \"a\""), "bad.toml:4:1: alias.a: an index has this name"},
       {absl::StrCat(kIndex, "[alias]\n\"b c\" = \"a\""), "bad.toml:4:1: alias: expected a name"},
       {absl::StrCat("[[", std::string(100000, '[')), "bad.toml:1:"},
+      {absl::StrCat("[a", absl::StrJoin(std::vector<std::string>(400000, ""), ".a"), "]"),
+       "bad.toml: expected at most 256 dots in a line"},
+      {absl::StrCat("a", absl::StrJoin(std::vector<std::string>(400000, ""), ".a"), "=1"),
+       "bad.toml: expected at most 256 dots in a line"},
+      {absl::StrCat("a={a", absl::StrJoin(std::vector<std::string>(200000, ""), " . a"), "=1}"),
+       "bad.toml: expected at most 256 dots in a line"},
       {std::string("listen = \"\0\"", 12), "bad.toml:1:"},
       {"listen = \"\xff\"", "bad.toml:1:"},
       {std::string((1 << 20) + 1, '\n'), "bad.toml: 1048577 bytes, at most 1048576 expected"}};
@@ -169,6 +178,19 @@ TEST_F(ConfigTest, TheCommandLineGoesBeforeTheFile) {
   EXPECT_TRUE(client.WaitReady("c", {.deadline = 20s}).ok());
   server.program().Signal(SIGTERM);
   EXPECT_EQ(server.program().Wait().exit_code, 0);
+}
+
+TEST_F(ConfigTest, KeysMayHaveUnderscoresAsInPython) {
+  ASSERT_EQ(Hmann({"create", *folder_ / "u.live", "--dim", "8", "--dtype", "u8"}).exit_code, 0);
+  ServerProgram server("", {"--config",
+                            Config("max_batch = \"1k\"\nconnection_age = \"40s\"\nlog_level = "
+                                   "\"warn\"\n[index.sample]\nfile = \"u.live\"\ndelta_memory = "
+                                   "\"2MiB\"\ncache_size = \"1MiB\"\n",
+                                   "underscores.toml"),
+                            "--max-k", "50"});
+  client::Client client = Connected(server.address());
+  Await(client, {{"sample", 0}});
+  EXPECT_EQ(client.Describe("sample")->limits.max_batch, 1000u);
 }
 
 TEST_F(ConfigTest, SighupAppliesWhatDiffersOrNothing) {

@@ -250,5 +250,75 @@ TEST(Split, NumbersOfShardsThatCannotBeAreRefused) {
   EXPECT_THAT(folder.Files(), IsEmpty());
 }
 
+/// Commands whose output would replace what they read, under this name, a link's and
+/// another name of the same file.
+TEST(Inputs, AreNotReplaced) {
+  const TestFolder folder("inputs");
+  const std::string index = folder / "i.hmann", base = folder / "b.u8bin", truth = folder / "t.gt";
+  fs::copy_file(SmallIndex(), index);
+  fs::copy_file(kBase, base);
+  ASSERT_EQ(Hmann({"data", "groundtruth", "--base", base, "--queries", kQueries, "--k", "3",
+                   "--rows", "1000", "--out", truth})
+                .exit_code,
+            0);
+  using Command = std::vector<std::string>;
+  const std::vector<std::pair<std::string, std::function<Command(const std::string&)>>> commands = {
+      {index,
+       [&](const std::string& out) {
+         return Command{"upgrade", index, "--out", out};
+       }},
+      {base,
+       [&](const std::string& out) {
+         return Command{"build", base, out};
+       }},
+      {base,
+       [&](const std::string& out) {
+         return Command{"build", kBase, out, "--queries", base};
+       }},
+      {base,
+       [&](const std::string& out) {
+         return Command{"data", "convert", base, out};
+       }},
+      {base,
+       [&](const std::string& out) {
+         return Command{"data", "generate", "--kind", "resample", "--from", base, "--out", out};
+       }},
+      {base,
+       [&](const std::string& out) { return Command{"get", base, "--labels", "1", "--out", out}; }},
+      {truth,
+       [&](const std::string& out) {
+         return Command{"data", "groundtruth", "--base", kBase, "--queries", truth, "--out", out};
+       }},
+      {truth, [&](const std::string& out) {
+         return Command{"search", index,           "--queries", kQueries, "--k",
+                        "3",      "--groundtruth", truth,       "--out",  out};
+       }}};
+  int number = 0;
+  for (const auto& [input, command] : commands) {
+    const std::string before = ReadFile(input), suffix = input.substr(input.rfind('.'));
+    const std::string link = folder / absl::StrCat("link", ++number, suffix),
+                      second = folder / absl::StrCat("second", number, suffix);
+    fs::create_symlink(input, link);
+    fs::create_hard_link(input, second);
+    for (const std::string& out : {input, link, second}) {
+      const Outcome ran = Hmann(command(out));
+      EXPECT_EQ(ran.exit_code, 1) << number << ran.out;
+      EXPECT_THAT(ran.err, HasSubstr("is the input ")) << number;
+      EXPECT_EQ(ReadFile(input), before) << number;
+    }
+  }
+}
+
+TEST(Inputs, RowsOfAttributesAreNotReplaced) {
+  const TestFolder folder("rows");
+  const std::string index = folder / "i.hmann", rows = index + ".attrs";
+  fs::copy_file(SmallIndex(), index);
+  WriteFile(rows, "{\"a\": 1}\n");
+  const Outcome attributes = Hmann({"attrs", index, "--from", rows});
+  EXPECT_THAT(attributes.err, HasSubstr("is the input "));
+  EXPECT_EQ(ReadFile(rows), "{\"a\": 1}\n");
+  EXPECT_EQ(ReadFile(index), ReadFile(SmallIndex()));
+}
+
 }  // namespace
 }  // namespace hmann

@@ -277,7 +277,9 @@ TEST_F(Filters, ThatCannotBeAreNamed) {
     arguments.push_back(filter);
     return Fails(arguments);
   };
-  EXPECT_THAT(filtered("a = 1"), HasSubstr("sample.hmann.attrs: No such file"));
+  EXPECT_THAT(
+      filtered("a = 1"),
+      HasSubstr("sample.hmann.attrs: the index has no attributes: give it some with hmann attrs"));
   Json({"attrs", index_, "--from", "datasets/sample/attributes.csv", "--json"});
   EXPECT_THAT(filtered("a ="), HasSubstr("filter: column 4: expected a value"));
   EXPECT_THAT(filtered("a = 1"), HasSubstr("there is no field a, only direction, strength"));

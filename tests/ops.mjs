@@ -134,10 +134,10 @@ backend hmann
 /**
  * Two shards of the sample, each with two replicas behind haproxy as doc/scale-out.md sets it up, and two gateways that find agents as Vald's
  * does. One has haproxy as its discoverer and all agents as `agent_dns`: no answer may lack a shard. The other has one replica and one agent:
- * it loses a shard for good, which `Exists` of one id of each shard tells.
+ * it loses a shard for good, and the probe tells.
  */
 async function shardsBehindVald() {
-  const { Caller, Gateway, results, searching, serve: serveShard } = await import("./vald/vald.mjs");
+  const { Caller, Gateway, results, run, searching, serve: serveShard } = await import("./vald/vald.mjs");
   const base = readFileSync("datasets/sample/base.u8bin"), dim = base.readUInt32LE(4), each = base.readUInt32LE(0) / 2;
   const ips = ["127.0.0.1", "127.0.0.2"], options = ["--drain", "1s", "--vald-agents", ips.join(",")];
   const ports = [], replicas = [], front = await freePort(), fronts = ips.map((ip) => `${ip}:${front}`), shards = [];
@@ -163,11 +163,11 @@ async function shardsBehindVald() {
   const gateway = new Gateway([]), caller = await gateway.start(), old = new Gateway([]);
   await old.start();
   const discovering = [gateway.discover(`127.0.0.3:${front}`, ips, front), old.discover(`127.0.0.1:${ports[0]}`, ips.slice(0, 1), front)];
-  const asks = async (one, s) => one.get(String(s * each)).then(() => true, () => false);  // the first vector of a shard, through a gateway
+  const probe = (through) => run(hmann, "admin", "shards", fronts.join(","), "--expect", String(2 * each), "--gateway", through.address);
   const queries = Array.from({ length: 200 }, (_, i) => searching([...base.subarray(8 + i * 47 * dim, 8 + (i * 47 + 1) * dim)], { num: 10 }));
   await until(async () => results(await caller.call("Search", "search", queries[0])).length === 10, "an answer through haproxy");
   await until(async () => old.agents.length === 2, "agents of the old gateway");
-  for (const one of [gateway, old]) for (const s of [0, 1]) check(await asks(one, s), `shards: a gateway asks for shard ${s}`);
+  check((await probe(gateway)).status === 0 && (await probe(old)).status === 0, "shards: both gateways ask all agents");
   const right = [];
   for (const query of queries) {
     const found = await Promise.all([0, 2].map(async (i) => results(await replicas[i].agent.call("Search", "search", query))));
@@ -192,8 +192,9 @@ async function shardsBehindVald() {
   over = true;
   await Promise.all(clients);
   check(asked > 300 && lost === 0 && wrong === 0, `shards: rolling restart, ${asked} searches through a gateway, ${lost} lost, ${wrong} without all shards`);
-  check(await asks(gateway, 0) && await asks(gateway, 1), "shards: the gateway asks all agents");
-  check(await asks(old, 0) && !await asks(old, 1), "shards: the gateway that asked one replica for its agents has lost a shard for good");
+  check((await probe(gateway)).status === 0, "shards: the probe finds all agents through the gateway");
+  const lostOne = await probe(old);
+  check(lostOne.status === 1 && lostOne.stderr.includes(`the gateway does not ask ${fronts[1]}`), `shards: a gateway that lost one: ${lostOne.stderr.trim()}`);
 
   const missing = async () => {
     const found = await Promise.all(queries.slice(0, 20).map((query) => caller.call("Search", "search", query).then(results)));
@@ -212,7 +213,7 @@ async function shardsBehindVald() {
   await Promise.all(replicas.map((replica) => replica.ended));
   for (const i of replicas.keys()) replicas[i] = await serveShard(hmann, shards[i], `127.0.0.1:${ports[i]}`, options);
   await whole("after all replicas were away");
-  check(await asks(gateway, 0) && await asks(gateway, 1), "shards: the gateway asks all agents again");
+  check((await probe(gateway)).status === 0, "shards: the probe finds all agents again");
   gateway.stop();
   old.stop();
   await Promise.all(discovering);

@@ -106,11 +106,28 @@ TEST_F(SecurityTest, AClientBelievesOnlyAServerOfItsAuthorityAndHost) {
   const Outcome queried = Hmann({"query", "--server", server.address(), "--index", "sample",
                                  "--queries", kQueries, "--ca", Authority("ours"), "--json"});
   EXPECT_EQ(queried.exit_code, 0) << queried.err;
+  const auto refused = [&](const std::string& address, std::vector<std::string> how) {
+    how.insert(how.begin(), {"query", "--server", address, "--index", "sample", kQueries});
+    const Outcome ran = Hmann(how);
+    EXPECT_EQ(ran.exit_code, 75) << ran.err;
+    return ran.err;
+  };
+  EXPECT_THAT(refused(server.address(), {}), HasSubstr("it may require TLS (--ca or --tls)"));
+  EXPECT_THAT(refused(server.address(), {"--tls"}), HasSubstr("of no authority that this client"));
+  EXPECT_THAT(refused(server.address(), {"--ca", Authority("foreign")}),
+              HasSubstr("of no authority that this client trusts"));
+  ServerProgram plain(Index(), {});
+  EXPECT_THAT(refused(plain.address(), {"--ca", Authority("ours")}),
+              HasSubstr("the server does not use TLS"));
 
   ServerProgram expired(Index(), Tls(Sign("expired", "ours", "IP:127.0.0.1", "-1")));
   EXPECT_EQ(FirstSearch(expired.address(), ours).code(), absl::StatusCode::kUnavailable);
   ServerProgram elsewhere(Index(), Tls(Sign("elsewhere", "ours", "DNS:elsewhere.example")));
   EXPECT_EQ(FirstSearch(elsewhere.address(), ours).code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(refused(elsewhere.address(), {"--ca", Authority("ours")}),
+              HasSubstr("certificate is for other names"));
+  EXPECT_THAT(refused(expired.address(), {"--ca", Authority("ours")}),
+              HasSubstr("the server's certificate has expired"));
 }
 
 TEST_F(SecurityTest, AServerBelievesOnlyClientsOfItsAuthority) {
@@ -352,7 +369,7 @@ TEST_F(SecurityTest, TheEndOfTheCertificateIsShown) {
                                                made.certificate, " | cut -d= -f2)\"")});
   ASSERT_EQ(end.exit_code, 0) << end.err;
   EXPECT_THAT(Page(server.http(), "/metrics"),
-              HasSubstr(absl::StrCat("\nhmann_certificate_expires_seconds ", end.out)));
+              HasSubstr(absl::StrCat("\nhmann_certificate_expiry_timestamp_seconds ", end.out)));
 }
 
 TEST_F(SecurityTest, ADebugLogHasTheLinesOfGrpcAndNoToken) {

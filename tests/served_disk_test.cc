@@ -67,13 +67,26 @@ TEST(ServedDisk, FullAndFreedAgain) {
   for (put = more(); put.ok() && next < 100'000; put = more()) there += put->rows;
   EXPECT_TRUE(absl::IsResourceExhausted(put.status())) << put.status();
   EXPECT_THAT(std::string(put.status().message()),
-              AllOf(HasSubstr("COLLECTION_FULL"), HasSubstr("free space on the disk")));
+              AllOf(HasSubstr("COLLECTION_FULL"), HasSubstr("free space on the disk"),
+                    HasSubstr("retry after")));
   EXPECT_THAT(Nearest(client, "sample", 7), ElementsAre(7));
   EXPECT_EQ(client.Describe("sample")->n, there) << "nothing of the write that failed";
+  // The merge lacks the space, too, and says so from then on.
+  EXPECT_FALSE(client.Compact("sample", {.deadline = 20s}).ok());
+  put = more();
+  EXPECT_THAT(std::string(put.status().message()), HasSubstr("retry after")) << put.status();
+  client::WriteStream stream = client.OpenWrites("sample", {.deadline = 60s});
+  const std::vector<std::uint64_t> streamed = {1'000'000};
+  const std::vector<std::byte> row(kRowBytes);
+  ASSERT_TRUE(stream.Put(1, {.labels = streamed}, client::Vectors::Raw(row)).ok());
+  std::this_thread::sleep_for(2s);  // it would have failed at once
   ASSERT_TRUE(disk.Resize("size=30m"));
+  const auto written = stream.Receive();
+  ASSERT_TRUE(written.ok() && written->has_value()) << written.status();
+  EXPECT_TRUE((*written)->written.ok()) << (*written)->written.status();
   put = more();
   ASSERT_TRUE(put.ok()) << put.status();
-  EXPECT_EQ(client.Describe("sample")->n, there + 100);
+  EXPECT_EQ(client.Describe("sample")->n, there + 101);
 }
 
 /// A file system of its own, whose writes can be made to wait.

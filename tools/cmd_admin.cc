@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct AdminFlags {
-  std::string server, index, path, queries;
+  std::string server, index, path, queries, gateway;
   std::uint64_t rows = 0;
   std::uint32_t k = 10;
   client::ConnectOptions connect;
@@ -153,6 +153,19 @@ absl::Status ShowCheck(const AdminFlags& flags, client::Client& server) {
   return absl::OkStatus();
 }
 
+/// Fails if the gateway does not find the vector `id`, which the agent has.
+absl::Status CheckAsked(const AdminFlags& flags, const std::string& agent, const std::string& id) {
+  HMANN_ASSIGN_OR_RETURN(client::Client gateway,
+                         client::Client::Connect(flags.gateway, flags.connect));
+  const absl::Status found = gateway.FindVald(id, flags.probe_call);
+  if (absl::IsNotFound(found)) {
+    return FailedPrecondition("the gateway does not ask ", agent, ": it does not find id ", id,
+                              " of it; is its agent_dns the name of all agents?");
+  }
+  if (found.ok()) return found;
+  return {found.code(), absl::StrCat(flags.gateway, ": ", found.message())};
+}
+
 /// Counts the vectors behind a gateway of Vald, or of agents, and compares their shapes.
 absl::Status ShowShards(const AdminFlags& flags) {
   client::ValdIndex all;
@@ -162,6 +175,8 @@ absl::Status ShowShards(const AdminFlags& flags) {
     if (!one.ok()) return {one.status().code(), absl::StrCat(agent, ": ", one.status().message())};
     all.vectors += one->vectors;
     all.shapes.merge(one->shapes);
+    if (!flags.gateway.empty() && !one->id.empty())
+      HMANN_RETURN_IF_ERROR(CheckAsked(flags, agent, one->id));
   }
   const std::string shapes = absl::StrJoin(all.shapes, "; ");
   if (all.shapes.size() > 1) return FailedPrecondition("the shards are not alike: ", shapes);
@@ -205,6 +220,8 @@ void AddShards(CLI::App& app, AdminFlags* flags) {
   AddParsed(*sub, "--deadline", ParseDuration, &flags->probe_call.deadline,
             "how long to wait for each (default 10s)");
   sub->add_option("--expect", flags->expected, "vectors of all shards together");
+  sub->add_option("--gateway", flags->gateway,
+                  "fail if this gateway does not ask one of the agents");
   sub->add_flag("--json", flags->json, "print one JSON object on stdout");
 }
 

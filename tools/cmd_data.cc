@@ -181,6 +181,11 @@ absl::StatusOr<GroundTruth> NeighborsIn(const DataFlags& flags,
 
 absl::Status RunGroundTruth(const DataFlags& flags) {
   HMANN_RETURN_IF_ERROR(AtomicFile::Create(flags.out).status());
+  HMANN_RETURN_IF_ERROR(
+      CheckNotInput(flags.out, {flags.queries, flags.attrs.from, flags.filter_tags}));
+  for (const std::vector<std::string>* inputs : {&flags.bases, &flags.labels})
+    for (const std::string& input : *inputs)
+      HMANN_RETURN_IF_ERROR(CheckNotInput(flags.out, {input}));
   std::vector<VectorFile> bases;
   std::uint64_t rows = 0;
   for (const std::string& base : flags.bases) {
@@ -214,6 +219,7 @@ absl::Status RunSplit(const DataFlags& flags) {
 absl::Status RunConvert(const DataFlags& flags) {
   Progress progress;
   HMANN_RETURN_IF_ERROR(FileToWrite(flags.out).status());
+  HMANN_RETURN_IF_ERROR(CheckNotInput(flags.out, {flags.in}));
   if (IsTruthSuffix(FormatSuffix(flags.out))) {
     if (!IsGroundTruth(flags.in))
       return InvalidArgument(flags.in, " holds vectors, ", flags.out,
@@ -276,7 +282,7 @@ void DeclareGroundTruth(CLI::App& app, const Flags& flags) {
   AddRowsFlags(app, "--attrs", "the attributes of the base, for filters", &flags->attrs);
   CLI::Option* attrs = app.get_option("--attrs");
   CLI::Option* filter =
-      app.add_option("--filter", flags->filter, "find only vectors whose attributes satisfy this")
+      AddFilterFlag(app, &flags->filter, "find only vectors whose attributes satisfy this")
           ->needs(attrs);
   app.add_option("--filter-tags", flags->filter_tags,
                  ".spmat file: the tags that neighbors of each query must all have")

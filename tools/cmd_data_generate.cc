@@ -63,10 +63,9 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
       },
       "clustered (default), uniform, centroids, duplicates, lattice, or resample (mixes real "
       "vectors)");
-  AddParsed(app, "--n", ParseCount, &flags->generate.n,
-            "number of vectors, as 10000 (default), 250K, 1M");
-  AddParsed(app, "--first", ParseCount, &flags->generate.first,
-            "number of the first vector; for queries, continue after the base");
+  app.add_option("--n", flags->generate.n, "number of vectors, as 10000 (default), 250k, 1M");
+  app.add_option("--first", flags->generate.first,
+                 "number of the first vector; for queries, continue after the base");
   app.add_option("--dim", flags->generate.dim, "dimension (resample: that of --from)");
   app.add_option("--intrinsic", flags->generate.intrinsic_dim,
                  "clustered, duplicates: dimensions that a cluster spans");
@@ -99,6 +98,7 @@ void DeclareGenerate(CLI::App& app, const Flags& flags) {
 
 absl::Status RunGenerate(const DataFlags& flags) {
   HMANN_RETURN_IF_ERROR(FileToWrite(flags.out).status());
+  HMANN_RETURN_IF_ERROR(CheckNotInput(flags.out, {flags.from, flags.tags}));
   if (flags.resampled) return RunResample(flags);
   const GenerateOptions& options = flags.generate;
   Progress progress;

@@ -7,6 +7,8 @@
 #include "datasets/vector_writer.h"
 #include "hmann/hmann.h"
 #include "index/base/errors.h"
+#include "index/base/file.h"
+#include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 #include "tools/collection_writer.h"
 #include "tools/commands.h"
@@ -85,6 +87,7 @@ absl::StatusOr<Found> GetOfIndex(const GetFlags& flags) {
 
 absl::Status Get(GetFlags flags) {
   HMANN_ASSIGN_OR_RETURN(flags.labels, ParseLabels(flags.words, "LABEL"));
+  HMANN_RETURN_IF_ERROR(CheckNotInput(flags.out, {flags.index}));
   const std::vector<std::string>& names = flags.labels.names;
   HMANN_ASSIGN_OR_RETURN(const Found found,
                          Collection::Is(flags.index) ? GetOfCollection(flags) : GetOfIndex(flags));
@@ -100,7 +103,8 @@ absl::Status Get(GetFlags flags) {
       std::cout << JsonText(label) << ": " << JsonText(vector) << (attributes.empty() ? "" : " ")
                 << attributes << '\n';
     rows.push_back({{"label", label}, {"vector", vector}});
-    if (!attributes.empty()) rows.back()["attributes"] = nlohmann::ordered_json::parse(attributes);
+    if (!attributes.empty())
+      rows.back()["attributes"] = ParseJson<nlohmann::ordered_json>(attributes);
   }
   if (!flags.json) return absl::OkStatus();
   return PrintJson(

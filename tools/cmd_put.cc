@@ -18,6 +18,7 @@
 #include "tools/build_flags.h"
 #include "tools/collection_writer.h"
 #include "tools/commands.h"
+#include "tools/flags.h"
 #include "tools/print.h"
 #include "tools/write_target.h"
 
@@ -264,8 +265,8 @@ CommandAction SetupDelete(CLI::App& app) {
   CLI::Option* labels = app.add_option(
       "--labels", flags->labels, "file of labels instead (.npy, raw u64, .ivecs, .ibin or .txt)");
   labels->excludes(of);
-  app.add_option("--filter", flags->filter,
-                 "delete the vectors whose attributes satisfy this, at one moment")
+  AddFilterFlag(app, &flags->filter,
+                "delete the vectors whose attributes satisfy this, at one moment")
       ->excludes(of)
       ->excludes(labels);
   app.add_flag("--all", flags->all, "delete all vectors, also by a filter that holds for all")

@@ -26,6 +26,8 @@ struct QueryCallFlags {
   client::ConnectOptions connect{.own_connection = true};
   std::uint32_t batch = 1;
   std::chrono::nanoseconds deadline = std::chrono::seconds(10);
+  /// For a server that was started a moment ago: a guess, unless there is a deadline.
+  std::chrono::nanoseconds patience = std::chrono::seconds(1);
   QueryFlags query;
 };
 
@@ -45,13 +47,13 @@ absl::Status AskFor(const QueryCallFlags& flags, const VectorFile& queries, std:
                     std::uint64_t count, Connection* connection, std::vector<Neighbor>* answer) {
   const SearchParams& options = flags.query.search;
   const client::CallOptions call{
-      .deadline = flags.deadline, .counters = true, .filter = flags.query.filter};
+      .deadline = flags.deadline, .counters = true, .filter = Given(flags.query.filter)};
   connection->rows.resize(count * queries.row_bytes());
   for (std::uint64_t i = 0; i < count; ++i) {
     std::copy_n(queries.Row(first + i), queries.row_bytes(),
                 connection->rows.begin() + static_cast<std::ptrdiff_t>(i * queries.row_bytes()));
   }
-  const client::Vectors vectors = client::Vectors::Raw(connection->rows);
+  const client::Vectors vectors = client::Vectors::Raw(connection->rows, count);
   const auto keep = [&](const auto& reply) {
     answer->clear();
     for (std::size_t j = 0; j < reply.ids.size(); ++j)
@@ -103,8 +105,8 @@ absl::Status Query(const QueryCallFlags& flags) {
     HMANN_ASSIGN_OR_RETURN(client::Client client,
                            client::Client::Connect(flags.server, flags.connect));
     connections.emplace_back(std::move(client));
-    HMANN_RETURN_IF_ERROR(
-        connections.back().server.WaitReady(flags.index, {.deadline = flags.deadline}));
+    HMANN_RETURN_IF_ERROR(connections.back().server.WaitReady(
+        flags.index, {.deadline = flags.deadline}, flags.patience));
   }
   HMANN_ASSIGN_OR_RETURN(const client::IndexDescription index,
                          connections[0].server.Describe(flags.index, {.deadline = flags.deadline}));
@@ -154,8 +156,10 @@ CommandAction SetupQuery(CLI::App& app) {
       ->capture_default_str()
       ->excludes("--budget")
       ->excludes("--filter");
-  AddParsed(app, "--deadline", ParseDuration, &flags->deadline,
-            "deadline of a request, and for the server to become ready (default 10s)");
+  AddParsed(
+      app, "--deadline", ParseDuration,
+      [flags](std::chrono::nanoseconds time) { flags->deadline = flags->patience = time; },
+      "deadline of a request, and for the server to become ready (default 10s, 1s to connect)");
   return [flags] { return Query(*flags); };
 }
 

@@ -10,6 +10,7 @@
 #include "datasets/vector_file.h"
 #include "hmann/hmann.h"
 #include "index/base/clock.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/distance/simd_level.h"
 #include "tools/collection_writer.h"
@@ -41,14 +42,18 @@ struct alignas(64) WorkerOf {
 };
 using Worker = WorkerOf<Searcher>;
 
-/// Chooses the user's parameters, or those of the tuned table for the user's target.
-absl::Status ChooseParams(const Index& index, const SearchParams& options, QueryRun* run) {
-  HMANN_ASSIGN_OR_RETURN(const ResolvedSearch search, index.Resolve(options));
-  run->requested = options;
+void Take(const ResolvedSearch& search, QueryRun* run) {
   run->params = search.params;
   if (search.tuned.has_value()) run->predicted = {search.tuned->recall, search.tuned->mean_us};
   if (search.calibrated_recall.has_value())
     run->predicted = {*search.calibrated_recall, std::nullopt};
+}
+
+/// Chooses the user's parameters, or those of the tuned table for the user's target.
+absl::Status ChooseParams(const Index& index, const SearchParams& options, QueryRun* run) {
+  HMANN_ASSIGN_OR_RETURN(const ResolvedSearch search, index.Resolve(options));
+  run->requested = options;
+  Take(search, run);
   return absl::OkStatus();
 }
 
@@ -122,7 +127,7 @@ absl::Status Select(const std::shared_ptr<const Moment>& moment, const SearchPar
   }
   HMANN_ASSIGN_OR_RETURN(*prepared, Prepare(moment, search, filter ? &*filter : nullptr));
   run->requested = search;
-  run->params = ParamsOf(**prepared);
+  Take(SearchOf(**prepared), run);
   run->matches += static_cast<double>(MatchingRows(**prepared));
   return absl::OkStatus();
 }
@@ -198,6 +203,7 @@ absl::Status SearchCollection(const SearchFlags& flags, VectorFile queries) {
 }
 
 absl::Status Search(const SearchFlags& flags) {
+  HMANN_RETURN_IF_ERROR(CheckNotInput(flags.query.out, {flags.index, flags.filter_tags}));
   HMANN_ASSIGN_OR_RETURN(VectorFile queries,
                          VectorFile::Open(flags.query.queries, flags.query.rows));
   if (Collection::Is(flags.index)) return SearchCollection(flags, std::move(queries));

@@ -14,10 +14,12 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
@@ -38,19 +40,33 @@
 namespace hmann::tools {
 namespace {
 
+/// The signals that end a process unless it takes them and that mean nothing to a server:
+/// those of timers, of limits, of others' devices, and real-time signals. Not those that
+/// tell of a fault of the program.
+std::vector<int> MeaninglessSignals() {
+  std::vector<int> all = {SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM,
+                          SIGPROF, SIGPWR,  SIGXCPU, SIGSTKFLT};
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) all.push_back(signal);
+  return all;
+}
+
 /// Turns signals into bytes of a pipe. SIGTERM, SIGINT and SIGQUIT stop the server,
-/// SIGHUP lets it read its files again, SIGUSR1 and SIGUSR2 do nothing. (Blocking them
-/// for sigwait does not work: libraries start threads before main, which would take the
-/// signal and end the process.) One instance at a time.
+/// SIGHUP lets it read its files again, others do nothing. (Blocking them for sigwait
+/// does not work: libraries start threads before main, which would take the signal and
+/// end the process.) One instance at a time.
 class Signals {
  public:
+  /// Until Take, a signal ends the process as usual, but not one that means nothing.
+  static void IgnoreMeaningless() {
+    for (const int signal : MeaninglessSignals()) ::signal(signal, SIG_IGN);
+  }
   static absl::StatusOr<std::unique_ptr<Signals>> Take() {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) return ErrnoError(errno, "pipe", "signals");
     return std::unique_ptr<Signals>(new Signals(fds[0], fds[1]));
   }
   ~Signals() {
-    for (std::size_t i = 0; i < kTaken.size(); ++i) sigaction(kTaken[i], &before_[i], nullptr);
+    for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
   }
 
   /// True when a signal to stop came within `time`; each counts once. Other signals call
@@ -59,12 +75,12 @@ class Signals {
     const auto end = std::chrono::steady_clock::now() + time;
     for (;;) {
       for (char signal = 0; read(read_.fd(), &signal, 1) == 1;) {
+        if (Stops(signal)) return true;
+        waits_[static_cast<std::size_t>(signal)].store(false);
         if (signal == SIGHUP) {
           reload();
-        } else if (signal == SIGUSR1 || signal == SIGUSR2) {
-          spdlog::info("signal {} means nothing to this server", strsignal(signal));
         } else {
-          return true;
+          spdlog::info("signal {} means nothing to this server", strsignal(signal));
         }
       }
       const auto left =
@@ -76,23 +92,33 @@ class Signals {
   }
 
  private:
-  static constexpr std::array kTaken = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
-
   Signals(int read, int write) : read_(read), write_(write) {
     pipe_ = write;
     struct sigaction action {};
     action.sa_handler = [](int signal) {
       const int saved = errno;
       const char byte = static_cast<char>(signal);
-      [[maybe_unused]] const auto written = ::write(pipe_, &byte, 1);
+      // A timer may send more than the pipe holds, and those that stop need room.
+      if (Stops(signal) || !waits_[static_cast<std::size_t>(signal)].exchange(true))
+          [[maybe_unused]]
+        const auto written = ::write(pipe_, &byte, 1);
       errno = saved;
     };
-    for (std::size_t i = 0; i < kTaken.size(); ++i) sigaction(kTaken[i], &action, &before_[i]);
+    action.sa_flags = SA_RESTART;
+    std::vector<int> taken = MeaninglessSignals();
+    taken.insert(taken.end(), {SIGTERM, SIGINT, SIGQUIT, SIGHUP});
+    for (const int signal : taken) sigaction(signal, &action, &before_[signal]);
   }
 
-  static inline std::atomic<int> pipe_{-1};  // reachable from the handler
+  static bool Stops(int signal) {
+    return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
+  }
+
+  // Reachable from the handler; waits_: by signal, whether its byte is in the pipe.
+  static inline std::atomic<int> pipe_{-1};
+  static inline std::array<std::atomic<bool>, NSIG> waits_{};
   const FileDescriptor read_, write_;
-  std::array<struct sigaction, kTaken.size()> before_{};
+  std::map<int, struct sigaction> before_;
 };
 
 /// The log on stderr. A thread of its own writes it, so that no other thread waits for
@@ -102,9 +128,11 @@ class Log {
   explicit Log(const std::string& level)
       : pool_(std::make_shared<spdlog::details::thread_pool>(kLines, 1)), plain_(MakeLogger()) {
     plain_->set_pattern("%v");  // later it would wait for a line that is being written
-    // A reader that went away, and a limit on the size of a file, are errors of a write.
+    // A reader that went away, and a limit on the size of a file, are errors of a write;
+    // SIGIO asks for a lease back.
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    signal(SIGIO, SIG_IGN);
     spdlog::set_default_logger(MakeLogger());
     spdlog::set_level(spdlog::level::from_str(level));
     server::SetDroppedLines([pool = std::weak_ptr(pool_)] {
@@ -204,6 +232,7 @@ void RaiseDescriptorLimit() {
 /// `line`: the options as they were given.
 absl::Status Serve(const CLI::App& line, const ServeFlags& flags) {
   HMANN_RETURN_IF_ERROR(CheckThreads(2));  // the log has one, and one to close it
+  Signals::IgnoreMeaningless();
   Log log(flags.log_level);
   RaiseDescriptorLimit();
   std::atomic<std::chrono::nanoseconds> drain = flags.drain;

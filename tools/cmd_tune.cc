@@ -1,5 +1,6 @@
 #include <chrono>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -135,7 +136,7 @@ CommandAction SetupTune(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--k", tune->k, "neighbors per query, as 1,10,100")
       ->delimiter(',')
-      ->check(CLI::Range(1u, kMaxEf))
+      ->check(CLI::Range(1u, std::numeric_limits<std::uint32_t>::max()))
       ->capture_default_str();
   app.add_option("--recall", flags->recalls,
                  "target recalls, as 0.9,0.95, for which to find the fastest parameters; the tuned "
@@ -167,7 +168,8 @@ CommandAction SetupTune(CLI::App& app) {
       ->delimiter(',')
       ->check(CLI::IsMember({0, 4, 8}));
   app.add_flag("--accept-noise", tune->accept_noise,
-               "store times even if other programs or virtual machines used the CPU meanwhile");
+               "replace stored times even if other programs or virtual machines used the CPU "
+               "meanwhile");
   app.add_flag("--json", flags->json, "print the report as one JSON object on stdout");
   return [flags] { return Tune(*flags); };
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/units.h"
@@ -40,11 +41,18 @@ std::string Suggestion(std::string_view found, const std::vector<std::string>& k
   return nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?");
 }
 
+CLI::Option* AddFilterFlag(CLI::App& app, std::string* filter, const std::string& description) {
+  return app.add_option("--filter", *filter, description)->check([](const std::string& text) {
+    const bool is_blank = absl::StripAsciiWhitespace(text).empty();
+    return is_blank ? "expected a condition, as 'year >= 2020'; found none" : "";
+  });
+}
+
 void AcceptUnits(CLI::App& app) {
   for (CLI::Option* option : app.get_options({})) {
     if (!absl::StrContains(option->get_type_name(), "INT")) continue;
     option->transform([](const std::string& text) {
-      const absl::StatusOr<std::uint64_t> number = ParseSize(text);
+      const absl::StatusOr<std::uint64_t> number = ParseCount(text);
       return number.ok() ? absl::StrCat(*number) : text;
     });
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -18,6 +19,15 @@ namespace hmann::tools {
 
 /// Lets the options for whole numbers of `app` and its commands accept 200M, 1e9 and 4k.
 void AcceptUnits(CLI::App& app);
+
+/// Declares `--filter TEXT`, a condition on attributes. Blank text is wrong usage: a
+/// script whose variable is empty does not mean all vectors.
+CLI::Option* AddFilterFlag(CLI::App& app, std::string* filter, const std::string& description);
+
+/// An optional text of an option; empty: it was not given.
+inline std::optional<std::string> Given(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
 
 /// "; did you mean '--queries'?" for the nearest of `known`, or "" if none is near.
 std::string Suggestion(std::string_view found, const std::vector<std::string>& known);

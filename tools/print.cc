@@ -1,9 +1,12 @@
 #include "tools/print.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "index/base/errors.h"
 #include "index/base/units.h"
@@ -19,9 +22,35 @@ void PrintPhases(const std::vector<PhaseTime>& phases) {
   }
 }
 
+namespace {
+
+/// Appends JSON with a line for each member, but lists of numbers, as vectors, in one.
+void AppendJson(const nlohmann::ordered_json& value, const std::string& indent, std::string* out) {
+  const bool is_object = value.is_object();
+  const bool has_lines = std::any_of(value.begin(), value.end(), [&](const auto& member) {
+    return is_object || member.is_structured();
+  });
+  if (!value.is_structured() || !has_lines) {
+    *out += JsonText(value);
+    return;
+  }
+  const std::string inner = indent + "  ";
+  const char* between = is_object ? "{\n" : "[\n";
+  for (const auto& [name, member] : value.items()) {
+    absl::StrAppend(out, between, inner, is_object ? JsonText(nlohmann::json(name)) + ": " : "");
+    AppendJson(member, inner, out);
+    between = ",\n";
+  }
+  absl::StrAppend(out, "\n", indent, is_object ? "}" : "]");
+}
+
+}  // namespace
+
 absl::Status PrintJson(const nlohmann::ordered_json& object) {
   errno = 0;
-  std::cout << JsonText(object, 2) << std::endl;
+  std::string text;
+  AppendJson(object, "", &text);
+  std::cout << text << std::endl;
   if (!std::cout.good()) return DataLoss("write to stdout: ", std::strerror(errno));
   return absl::OkStatus();
 }

@@ -1,3 +1,5 @@
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -12,8 +14,6 @@
 
 namespace hmann::tools {
 namespace {
-
-constexpr std::int64_t kMostNeighbors = 1u << 20;
 
 std::string CheckSuffix(const std::string& path) {
   return std::string(CheckAnswerSuffix(path).message());
@@ -66,12 +66,12 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags) {
       ->required();
   app.add_option("--rows", flags->rows, "use only the first queries (0: all)");
   app.add_option("--k", search->k, "neighbors per query")
-      ->check(CLI::Range(std::int64_t{1}, kMostNeighbors))
+      ->check(CLI::Range(1u, std::numeric_limits<std::uint32_t>::max()))
       ->capture_default_str();
   AddParams(app, search);
-  app.add_option("--filter", flags->filter,
-                 "find only vectors whose attributes satisfy this, as 'year >= 2020 and tag = "
-                 "\"cat\"'");
+  AddFilterFlag(app, &flags->filter,
+                "find only vectors whose attributes satisfy this, as 'year >= 2020 and tag = "
+                "\"cat\"'");
   app.add_option("--threads", flags->threads, "concurrent queries")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -214,7 +214,10 @@ absl::Status WriteAnswers(const QueryRun& run, const std::string& path) {
 }
 
 absl::Status CheckFiles(const QueryFlags& flags, std::uint64_t queries) {
-  if (!flags.out.empty()) HMANN_RETURN_IF_ERROR(AtomicFile::Create(flags.out).status());
+  if (!flags.out.empty()) {
+    HMANN_RETURN_IF_ERROR(AtomicFile::Create(flags.out).status());
+    HMANN_RETURN_IF_ERROR(CheckNotInput(flags.out, {flags.queries, flags.groundtruth}));
+  }
   if (flags.groundtruth.empty()) return absl::OkStatus();
   HMANN_ASSIGN_OR_RETURN(const GroundTruth truth, ReadGroundTruth(flags.groundtruth));
   return InFront(CheckTruthCovers(truth, queries, flags.search.k),

@@ -1,4 +1,6 @@
 // `hmann serve --config FILE`: the options of the command line, read from a TOML file.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -10,6 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "index/base/errors.h"
 #include "index/base/file.h"
@@ -49,6 +53,12 @@ absl::Status ErrorAt(const toml::source_region& at, const Parts&... parts) {
 absl::StatusOr<toml::table> ParseToml(const std::string& path) {
   constexpr std::uint64_t kMost = 1 << 20;
   HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMost));
+  // The parser bounds levels of values, but not those that dots in keys make: a guess.
+  constexpr std::ptrdiff_t kMostDots = 256;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (std::ranges::count(line, '.') > kMostDots)
+      return InvalidArgument(path, ": expected at most ", kMostDots, " dots in a line, found more");
+  }
   try {
     return toml::parse(text, path);
   } catch (const toml::parse_error& error) {
@@ -76,12 +86,14 @@ absl::StatusOr<std::string> TextOfValue(const toml::key& key, const toml::node& 
 }
 
 /// Gives the values of a table to the options of `app`, but those that are sections or
-/// that `line` has.
+/// that `line` has. Keys may have `_` for `-`, as in Python.
 absl::Status Feed(const toml::table& table, const std::set<std::string>& sections,
                   const CLI::App& line, CLI::App& app) {
+  std::set<std::string> seen;
   for (auto&& [key, value] : table) {
-    const std::string name(key.str());
+    const std::string name = absl::StrReplaceAll(std::string(key.str()), {{"_", "-"}});
     if (sections.contains(name)) continue;
+    if (!seen.insert(name).second) return ErrorAt(key.source(), name, ": is there already");
     CLI::Option* const option = app.get_option_no_throw("--" + name);
     if (option == nullptr || !option->get_configurable()) {
       std::vector<std::string> known(sections.begin(), sections.end());
@@ -89,7 +101,7 @@ absl::Status Feed(const toml::table& table, const std::set<std::string>& section
         if (each->get_configurable()) known.push_back(each->get_single_name());
       }
       const std::string near = Suggestion(name, known);
-      return ErrorAt(key.source(), "no key '", name, "'",
+      return ErrorAt(key.source(), "no key '", std::string(key.str()), "'",
                      near.empty() ? "; expected " + absl::StrJoin(known, ", ") : near);
     }
     HMANN_ASSIGN_OR_RETURN(std::string text, TextOfValue(key, value, *option));

@@ -11,6 +11,7 @@
 #include "index/base/status_macros.h"
 #include "tools/collection_writer.h"
 #include "tools/connect_flags.h"
+#include "tools/flags.h"
 #include "tools/interrupt.h"
 
 namespace hmann::tools {
@@ -122,7 +123,7 @@ class ServerTarget : public WriteTarget {
     HMANN_ASSIGN_OR_RETURN(
         const client::Written written,
         client_.DeleteMatching(name_, all,
-                               {.deadline = std::chrono::minutes(1), .filter = filter}));
+                               {.deadline = std::chrono::minutes(1), .filter = Given(filter)}));
     return Written{written.sequence, written.rows};
   }
 

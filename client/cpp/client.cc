@@ -7,11 +7,13 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cpp/cancellation.h"
 #include "client/cpp/credentials.h"
 #include "client/cpp/wire.h"
 #include "grpcpp/channel.h"
@@ -59,7 +61,7 @@ Request RequestFor(const std::string& index, const SearchParams& options, const 
   request.set_index(Utf8(index));
   hmann::ToWire(options, request.mutable_options());
   request.mutable_options()->set_counters(call.counters);
-  request.mutable_options()->set_filter(call.filter);
+  if (call.filter.has_value()) request.mutable_options()->set_filter(*call.filter);
   ToWire(call.filter_arguments, request.mutable_options()->mutable_filter_arguments());
   return request;
 }
@@ -106,51 +108,16 @@ Written WrittenIn(const v1::WriteResponse& response) {
 
 }  // namespace
 
-struct Cancellation::State {
-  std::mutex mutex;
-  grpc::ClientContext* context = nullptr;  // of the running call
-  bool cancelled = false;
-};
-
-Cancellation::Cancellation() : state_(std::make_unique<State>()) {}
-Cancellation::~Cancellation() = default;
-
-void Cancellation::Cancel() {
-  const std::lock_guard lock(state_->mutex);
-  state_->cancelled = true;
-  if (state_->context != nullptr) state_->context->TryCancel();
-}
-
-/// Connects the cancellation to the call during its lifetime.
-class Cancellation::Attachment {
- public:
-  Attachment(Cancellation* cancellation, grpc::ClientContext* context)
-      : state_(cancellation == nullptr ? nullptr : cancellation->state_.get()) {
-    if (state_ == nullptr) return;
-    const std::lock_guard lock(state_->mutex);
-    state_->context = context;
-    if (state_->cancelled) context->TryCancel();
-  }
-  ~Attachment() {
-    if (state_ == nullptr) return;
-    const std::lock_guard lock(state_->mutex);
-    state_->context = nullptr;
-  }
-
- private:
-  State* const state_;
-};
-
 class Client::Impl {
  public:
   Impl(const std::string& address, const std::shared_ptr<grpc::Channel>& channel,
-       std::string authorization)
+       Credentials credentials)
       : address_(address),
-        stub_(v1::Search::NewStub(channel)),
-        admin_(v1::Admin::NewStub(channel)),
-        write_(v1::Write::NewStub(channel)),
-        vald_(::vald::v1::Index::NewStub(channel)),
-        authorization_(std::move(authorization)) {}
+        tls_(credentials.tls),
+        stubs_(v1::Search::NewStub(channel), v1::Admin::NewStub(channel),
+               v1::Write::NewStub(channel), ::vald::v1::Index::NewStub(channel),
+               ::vald::v1::Search::NewStub(channel), ::vald::v1::Object::NewStub(channel)),
+        authorization_(std::move(credentials.authorization)) {}
 
   const std::string& address() const { return address_; }
 
@@ -162,15 +129,7 @@ class Client::Impl {
     grpc::ClientContext context;
     Prepare(call, &context);
     const Cancellation::Attachment attachment(call.cancellation, &context);
-    if constexpr (std::is_same_v<Stub, v1::Search::Stub>) {
-      return FromGrpc((stub_.get()->*method)(&context, request, response));
-    } else if constexpr (std::is_same_v<Stub, v1::Write::Stub>) {
-      return FromGrpc((write_.get()->*method)(&context, request, response));
-    } else if constexpr (std::is_same_v<Stub, ::vald::v1::Index::Stub>) {
-      return FromGrpc((vald_.get()->*method)(&context, request, response));
-    } else {
-      return FromGrpc((admin_.get()->*method)(&context, request, response));
-    }
+    return Named((stub<Stub>().*method)(&context, request, response));
   }
 
   template <typename Request>
@@ -187,6 +146,11 @@ class Client::Impl {
   class Stream;
 
  private:
+  template <typename Stub>
+  Stub& stub() const {
+    return *std::get<std::unique_ptr<Stub>>(stubs_);
+  }
+
   void Prepare(const CallOptions& call, grpc::ClientContext* context) const {
     context->set_deadline(
         std::chrono::system_clock::now() +
@@ -194,11 +158,17 @@ class Client::Impl {
     if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
   }
 
+  absl::Status Named(const grpc::Status& status) const {
+    return NameFault(FromGrpc(status), address_, tls_);
+  }
+
   const std::string address_;
-  const std::unique_ptr<v1::Search::Stub> stub_;
-  const std::unique_ptr<v1::Admin::Stub> admin_;
-  const std::unique_ptr<v1::Write::Stub> write_;
-  const std::unique_ptr<::vald::v1::Index::Stub> vald_;
+  const bool tls_;
+  const std::tuple<std::unique_ptr<v1::Search::Stub>, std::unique_ptr<v1::Admin::Stub>,
+                   std::unique_ptr<v1::Write::Stub>, std::unique_ptr<::vald::v1::Index::Stub>,
+                   std::unique_ptr<::vald::v1::Search::Stub>,
+                   std::unique_ptr<::vald::v1::Object::Stub>>
+      stubs_;
   const std::string authorization_;
 };
 
@@ -225,9 +195,8 @@ absl::StatusOr<Client> Client::Connect(const std::string& address, const Connect
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   if (options.own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (options.retry) arguments.SetServiceConfigJSON(kRetryPolicy);
-  return Client(std::make_unique<Impl>(
-      address, grpc::CreateCustomChannel(address, credentials.channel, arguments),
-      std::move(credentials.authorization)));
+  const auto channel = grpc::CreateCustomChannel(address, credentials.channel, arguments);
+  return Client(std::make_unique<Impl>(address, channel, std::move(credentials)));
 }
 
 absl::StatusOr<Answer> Client::Search(const std::string& index, const Vectors& query,
@@ -282,7 +251,7 @@ class Client::Impl::Stream {
       begun_.wait(lock, [this] { return messages_ != nullptr; });
     }
     if (!ended_ && messages_->Read(response)) return true;
-    if (!std::exchange(ended_, true)) HMANN_RETURN_IF_ERROR(FromGrpc(messages_->Finish()));
+    if (!std::exchange(ended_, true)) HMANN_RETURN_IF_ERROR(client_.Named(messages_->Finish()));
     return false;
   }
 
@@ -293,9 +262,9 @@ class Client::Impl::Stream {
       const std::lock_guard lock(mutex_);
       client_.Prepare(call_, &context_);
       if constexpr (std::is_same_v<Request, v1::SearchStreamRequest>) {
-        messages_ = client_.stub_->SearchStream(&context_);
+        messages_ = client_.stub<v1::Search::Stub>().SearchStream(&context_);
       } else {
-        messages_ = client_.write_->WriteStream(&context_);
+        messages_ = client_.stub<v1::Write::Stub>().WriteStream(&context_);
       }
       attachment_.emplace(call_.cancellation, &context_);
     }
@@ -506,7 +475,7 @@ absl::StatusOr<Written> Client::Delete(const std::string& index, const Rows& row
 absl::StatusOr<Written> Client::DeleteMatching(const std::string& index, bool all,
                                                const CallOptions& call) {
   auto request = WriteFor<v1::DeleteRequest>(index, {}, call);
-  request.set_filter(call.filter);
+  if (call.filter.has_value()) request.set_filter(*call.filter);
   ToWire(call.filter_arguments, request.mutable_filter_arguments());
   request.set_all(all);
   return impl_->Write(&v1::Write::Stub::Delete, request, call);
@@ -558,19 +527,33 @@ absl::StatusOr<ValdIndex> Client::DescribeVald(const CallOptions& call) {
   HMANN_RETURN_IF_ERROR(impl_->Call(&Index::IndexInfo, ::payload::v1::Empty(), &count, call));
   HMANN_RETURN_IF_ERROR(
       impl_->Call(&Index::IndexProperty, ::payload::v1::Empty(), &property, call));
-  ValdIndex index{count.stored(), {}};
+  ValdIndex index{count.stored(), {}, {}};
+  ::payload::v1::Search_Request request;
+  request.mutable_config()->set_num(1);
   for (const auto& [agent, one] : property.details()) {
     index.shapes.insert(
         absl::StrCat(one.dimension(), " x ", one.object_type(), ", ", one.distance_type()));
+    request.mutable_vector()->Resize(one.dimension(), 1);
   }
+  ::payload::v1::Search_Response found;
+  HMANN_RETURN_IF_ERROR(impl_->Call(&::vald::v1::Search::Stub::Search, request, &found, call));
+  if (!found.results().empty()) index.id = found.results(0).id();
   return index;
 }
 
-absl::Status Client::WaitReady(const std::string& index, const CallOptions& call) {
+absl::Status Client::FindVald(const std::string& id, const CallOptions& call) {
+  ::payload::v1::Object_ID request, response;
+  request.set_id(Utf8(id));
+  return impl_->Call(&::vald::v1::Object::Stub::Exists, request, &response, call);
+}
+
+absl::Status Client::WaitReady(const std::string& index, const CallOptions& call,
+                               std::chrono::nanoseconds patience) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kFirstPause(5), kLongestPause(200);
+  const Clock::time_point begin = Clock::now();
   const Clock::time_point deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(call.deadline);
+      begin + std::chrono::duration_cast<Clock::duration>(call.deadline);
   v1::DescribeRequest request;
   request.set_index(Utf8(index));
   absl::Status last = absl::DeadlineExceededError("its time was over before the first call");
@@ -585,13 +568,14 @@ absl::Status Client::WaitReady(const std::string& index, const CallOptions& call
       return status;
     if (absl::IsUnavailable(status)) last = status;
     // Certificates do not become right by waiting.
-    if (absl::StrContains(status.message(), "andshake failed")) return status;
+    const bool connects = !absl::StrContains(status.message(), "no connection to ");
+    if (absl::StrContains(status.message(), "the server's certificate ") ||
+        absl::StrContains(status.message(), "does not use TLS") ||
+        (!connects && Clock::now() - begin >= patience)) {
+      return status;
+    }
     std::this_thread::sleep_for(std::min<Clock::duration>(
         pause, std::max(deadline - Clock::now(), Clock::duration::zero())));
-  }
-  if (absl::StrContains(last.message(), "failed to connect")) {
-    return absl::DeadlineExceededError(absl::StrCat("no server answers at ", impl_->address(),
-                                                    " (does `hmann serve` run there?)"));
   }
   return absl::DeadlineExceededError(
       absl::StrCat("index '", index, "' is not ready: ", last.message()));

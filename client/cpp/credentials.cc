@@ -52,7 +52,8 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
 absl::StatusOr<Credentials> MakeCredentials(const std::string& address,
                                             const ConnectOptions& options) {
   Credentials credentials;
-  const bool tls = options.tls || !options.ca_file.empty() || !options.certificate_file.empty();
+  const bool tls = credentials.tls =
+      options.tls || !options.ca_file.empty() || !options.certificate_file.empty();
   if (options.certificate_file.empty() != options.key_file.empty())
     return InvalidArgument("a client's certificate and its key go together");
   if (!options.token_file.empty()) {

@@ -12,6 +12,7 @@ namespace hmann::client {
 /// The credentials that a client presents to a server.
 struct Credentials {
   std::shared_ptr<grpc::ChannelCredentials> channel;
+  bool tls = false;
   std::string authorization;  ///< value of the authorization header; empty: none
 };
 

@@ -1,9 +1,11 @@
 #include "client/cpp/wire.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "google/rpc/error_details.pb.h"
@@ -54,6 +56,7 @@ std::string Describe(const google::protobuf::Any& detail) {
 void ToWire(const Vectors& vectors, v1::Vectors* wire) {
   if (vectors.is_raw) {
     wire->set_raw(vectors.raw.data(), vectors.raw.size());
+    wire->set_count(vectors.count);
   } else {
     wire->mutable_floats()->mutable_values()->Add(vectors.floats.begin(), vectors.floats.end());
   }
@@ -191,6 +194,41 @@ IndexStatus FromWire(const v1::IndexStatus& wire) {
   }
   if (wire.has_collection()) out.collection = FromWire(wire.collection());
   return out;
+}
+
+absl::Status NameFault(const absl::Status& status, const std::string& address, bool tls) {
+  const absl::string_view report = status.message();
+  if (!absl::IsUnavailable(status) ||
+      !(absl::StartsWith(report, "failed to connect to all addresses") ||
+        absl::StartsWith(report, "DNS resolution failed"))) {
+    return status;
+  }
+  const std::size_t colon = report.rfind(": ");
+  const absl::string_view cause =
+      colon == absl::string_view::npos ? report : report.substr(colon + 2);
+  // What gRPC reports, and what it means; client/python/hmann/_status.py has the same.
+  static constexpr std::pair<absl::string_view, absl::string_view> kFaults[] = {
+      {"certificate verify failed",
+       "the server's certificate has expired, or is of no authority that this client trusts "
+       "(--ca)"},
+      {"is not in peer certificate",
+       "the server's certificate is for other names than this address"},
+      {"wrong version number", "the server does not use TLS: leave out --ca, --cert and --tls"},
+      {"Trying to connect an http1.x server", "what listens there is no gRPC server"},
+      {"Failed parsing HTTP/2", "what listens there is no gRPC server"},
+      {"DNS resolution failed", "the name cannot be resolved"},
+      {"Connection refused", "no server listens there: does `hmann serve` run?"},
+      {"No such file or directory", "no server listens there: does `hmann serve` run?"},
+      {"ocket closed", ""},
+      {"onnection reset", ""}};
+  for (auto [mark, meaning] : kFaults) {
+    if (!absl::StrContains(report, mark)) continue;
+    if (meaning.empty())
+      meaning = tls ? "the server closed it; it may require a certificate of this client (--cert)"
+                    : "the server closed it; it may require TLS (--ca or --tls)";
+    return Unavailable("no connection to ", address, ": ", meaning, " (", cause, ")");
+  }
+  return Unavailable("no connection to ", address, ": ", cause);
 }
 
 absl::Status FromGrpc(const grpc::Status& status) {

@@ -26,4 +26,8 @@ IndexStatus FromWire(const v1::IndexStatus& wire);
 /// payloads.
 absl::Status FromGrpc(const grpc::Status& status);
 
+/// Says why there is no connection to `address`, if that is the error of a call: "no
+/// connection to ADDRESS: the name cannot be resolved (...)". `tls`: of this client.
+absl::Status NameFault(const absl::Status& status, const std::string& address, bool tls);
+
 }  // namespace hmann::client

@@ -1,12 +1,11 @@
 #include "datasets/toolbox/catalog.h"
 
-#include <limits>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
+#include "index/base/units.h"
 
 namespace hmann {
 namespace {
@@ -150,23 +149,6 @@ const std::vector<DataSet>& Catalog() {
       AnnBenchmarks("lastfm-64-dot", 65, Metric::kCosine, 292'385, 50'000),
   };
   return sets;
-}
-
-absl::StatusOr<std::uint64_t> ParseCount(std::string_view text) {
-  std::uint64_t unit = 1;
-  if (!text.empty()) {
-    const char last = text.back();
-    unit = last == 'K' ? 1'000 : last == 'M' ? 1'000'000 : last == 'B' ? kBillion : 1;
-  }
-  const std::string_view digits = unit == 1 ? text : text.substr(0, text.size() - 1);
-  std::uint64_t count = 0;
-  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos ||
-      !absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &count) ||
-      count > std::numeric_limits<std::uint64_t>::max() / unit) {
-    return InvalidArgument("count \"", std::string(text),
-                           "\" found, a number like 250K, 10M or 1B expected");
-  }
-  return count * unit;
 }
 
 absl::StatusOr<Selection> Select(std::string_view name) {

@@ -65,7 +65,4 @@ struct Selection {
 /// set, or of a set that is not sliced.
 absl::StatusOr<Selection> Select(std::string_view name);
 
-/// "10M" -> 10000000, "250K", "1B", "1234". Errors: INVALID_ARGUMENT.
-absl::StatusOr<std::uint64_t> ParseCount(std::string_view text);
-
 }  // namespace hmann

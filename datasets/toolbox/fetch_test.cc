@@ -291,8 +291,8 @@ TEST(Catalog, NamesWhatItCannotGive) {
   EXPECT_EQ(Select("sift").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(Select("sift").status().message()), HasSubstr("sift1m"));
   for (const char* name :
-       {"bigann:", "bigann:0", "bigann:x", "bigann:-1", "bigann:2B", "bigann:1m",
-        "bigann:99999999999999999999", "bigann:18446744073709551615K", "sift1m:10K"}) {
+       {"bigann:", "bigann:0", "bigann:x", "bigann:-1", "bigann:2B", "bigann:99999999999999999999",
+        "bigann:18446744073709551615K", "sift1m:10K"}) {
     EXPECT_EQ(Select(name).status().code(), absl::StatusCode::kInvalidArgument) << name;
   }
 }

@@ -8,6 +8,7 @@
 #include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/json_reader.h"
+#include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 
@@ -45,7 +46,7 @@ absl::StatusOr<DataManifest> DataManifest::Read(const std::string& folder) {
   const auto text = ReadTextFile(path, kMostManifestBytes);
   if (absl::IsNotFound(text.status())) return manifest;
   HMANN_RETURN_IF_ERROR(text.status());
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto json = ParseJson(*text);
   const absl::Status bad = InvalidArgument(path, ": not a manifest of hmann");
   if (!json.is_object() || !json.contains("files") || !json["files"].is_object()) return bad;
   for (const auto& [name, file] : json["files"].items()) {

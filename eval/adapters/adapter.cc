@@ -18,6 +18,7 @@
 #include "eval/adapters/shares.h"
 #include "index/base/clock.h"
 #include "index/base/file.h"
+#include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/distance/reference.h"
@@ -71,7 +72,7 @@ std::optional<int> ParseJob(int argc, char** argv, AdapterInput* job) {
     return app.exit(error, std::cerr, std::cerr) == 0 ? 0 : 2;
   }
   const absl::StatusOr<Metric> parsed = ParseMetric(metric);
-  job->build = nlohmann::json::parse(build, nullptr, false);
+  job->build = ParseJson(build);
   if (!parsed.ok() || !job->build.is_object()) {
     std::cerr << (parsed.ok() ? "--settings: expected a JSON object, found " + build
                               : std::string(parsed.status().message()))
@@ -232,7 +233,7 @@ absl::StatusOr<Json> Obey(const nlohmann::json& command, const Session& session,
 
 void Serve(const Session& session, Adapter& adapter, Wire& wire) {
   for (std::string line; std::getline(std::cin, line);) {
-    const nlohmann::json command = nlohmann::json::parse(line, nullptr, false);
+    const nlohmann::json command = ParseJson(line);
     if (!command.is_object()) {
       wire.Say(InvalidArgument("command: expected a JSON object, found ", line));
       continue;

@@ -9,6 +9,7 @@
 #include "eval/report/pages.h"
 #include "eval/results.h"
 #include "index/base/cpu.h"
+#include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
@@ -47,7 +48,7 @@ absl::StatusOr<std::pair<std::string, Json>> NamedJson(const std::string& text, 
                                                        Json::value_t kind) {
   const bool array = kind == Json::value_t::array;
   const std::size_t equals = std::min(text.find(array ? "=[" : "={"), text.size());
-  Json value = Json::parse(text.substr(std::min(equals + 1, text.size())), nullptr, false);
+  Json value = ParseJson<Json>(text.substr(std::min(equals + 1, text.size())));
   if (equals > 0 && value.type() == kind)
     return std::pair(text.substr(0, equals), std::move(value));
   return InvalidArgument(option, ": expected NAME=", array ? "[...]" : "{...}", ", JSON, found '",

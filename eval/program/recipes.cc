@@ -103,7 +103,7 @@ struct ScaleFlags : EvalFlags {
 absl::Status RunScaleCommand(ScaleFlags& flags) {
   ScaleOptions& options = flags.options;
   for (const std::string& text : flags.sizes) {
-    HMANN_ASSIGN_OR_RETURN(const std::uint64_t size, ParseSize(text));
+    HMANN_ASSIGN_OR_RETURN(const std::uint64_t size, ParseCount(text));
     options.sizes.push_back(size);
   }
   if (!flags.slow.empty()) options.tiers = flags.slow;
@@ -188,8 +188,8 @@ EvalCommand SetupEvalSweep(CLI::App& eval) {
   tools::AddRowsFlags(*app, "--attrs", "the attributes of the base, for --filter",
                       &flags->benchmark.attrs);
   CLI::Option* attrs = app->get_option("--attrs");
-  attrs->needs(app->add_option("--filter", flags->benchmark.filter,
-                               "find only vectors whose attributes satisfy this")
+  attrs->needs(tools::AddFilterFlag(*app, &flags->benchmark.filter,
+                                    "find only vectors whose attributes satisfy this")
                    ->needs(attrs));
   flags->AddRuns(*app);
   flags->AddShapes(*app);

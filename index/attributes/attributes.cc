@@ -285,7 +285,10 @@ std::string Attributes::PathOf(const std::string& index) { return index + ".attr
 absl::StatusOr<std::shared_ptr<const Attributes>> Attributes::Open(const std::string& path,
                                                                    std::uint64_t n,
                                                                    std::uint64_t content_hash) {
-  HMANN_ASSIGN_OR_RETURN(AttrsFile file, AttrsFile::Open(path, n, content_hash));
+  absl::StatusOr<AttrsFile> opened = AttrsFile::Open(path, n, content_hash);
+  if (absl::IsNotFound(opened.status()))
+    return NotFound(path, ": the index has no attributes: give it some with hmann attrs");
+  HMANN_ASSIGN_OR_RETURN(AttrsFile file, std::move(opened));
   return std::make_shared<const OpenAttributes>(std::move(file), content_hash);
 }
 

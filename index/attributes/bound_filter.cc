@@ -65,8 +65,9 @@ class Binder {
     for (std::uint32_t f = 0; f < fields_.size(); ++f) {
       if (fields_[f].name == node.field) return f;
     }
-    return Wrong(node,
-                 absl::StrCat("there is no field ", node.field, ", only ", ShownNames(fields_)));
+    return Wrong(node, absl::StrCat("there is no field ", ShownBare(node.field),
+                                    fields_.empty() ? ", since no vector has had attributes"
+                                                    : ", only " + ShownNames(fields_)));
   }
 
   /// Adds a value of `node` as the type of the field has it.

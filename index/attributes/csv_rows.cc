@@ -142,7 +142,7 @@ absl::Status ReadCsvRows(const MappedFile& file, FieldTable* fields, const SeeRo
   CsvColumns columns;
   PagesBehind pages(file);
   for (std::uint64_t line = 1; !rest.empty(); ++line) {
-    FoundRow row{.line = line, .label = {}, .values = {}};
+    FoundRow row{.line = line, .label = {}, .values = {}, .named = {}};
     HMANN_ASSIGN_OR_RETURN(const std::size_t bytes, ReadCsvCells(rest, line, *fields, &cells));
     line += static_cast<std::uint64_t>(std::count(rest.begin(), rest.begin() + bytes, '\n'));
     rest.remove_prefix(std::min(rest.find('\n', bytes), rest.size() - 1) + 1);

@@ -15,11 +15,12 @@ namespace {
 std::optional<AttributeType> TypeFor(unsigned seen) {
   using Value = FoundValue;
   constexpr std::pair<unsigned, AttributeType> kTypes[] = {
-      {Value::kText | Value::kList | Value::kNoTags, AttributeType::kTag},
+      {Value::kText | Value::kList | Value::kNoTags | Value::kMoment, AttributeType::kTag},
       {Value::kWhole, AttributeType::kInt64},
       {Value::kWhole | Value::kList, AttributeType::kIntTag},
       {Value::kWhole | Value::kFloat, AttributeType::kFloat64},
       {Value::kBool, AttributeType::kBool}};
+  if (seen == Value::kMoment) return AttributeType::kTime;
   for (const auto& [kinds, type] : kTypes)
     if ((seen & ~kinds) == 0) return type;
   return std::nullopt;
@@ -49,7 +50,7 @@ std::optional<FilterValue> ConvertedTo(AttributeType type, FoundValue* value) {
       break;
     case AttributeType::kTime:
       if (is_whole) return value->whole;
-      if (value->kind != FoundValue::kText) break;
+      if (value->kind != FoundValue::kText && value->kind != FoundValue::kMoment) break;
       if (const auto time = ParseAttributeTime(value->text); time.ok()) return *time;
       break;
     case AttributeType::kFloat64:
@@ -66,7 +67,8 @@ std::optional<FilterValue> ConvertedTo(AttributeType type, FoundValue* value) {
 }  // namespace
 
 std::string ShownValue(const FoundValue& value) {
-  const bool is_text = value.kind == FoundValue::kText || value.kind == FoundValue::kNoTags;
+  const bool is_text =
+      (value.kind & (FoundValue::kText | FoundValue::kNoTags | FoundValue::kMoment)) != 0;
   return is_text ? ShownText(value.text) : ShownBare(value.text);
 }
 
@@ -89,12 +91,12 @@ std::string FieldTable::Place(std::uint64_t line) const {
                        : absl::StrCat(path_, ": ", unit_, " ", line, ": ");
 }
 
-void FieldTable::Close() {
+void FieldTable::TypeByFirst() {
   for (const AttributeField& field : given_) {
     numbers_.emplace(field.name, static_cast<std::uint32_t>(fields_.size()));
     fields_.push_back({field.name, field.type});
   }
-  closed_ = true;
+  by_first_ = true;
 }
 
 absl::StatusOr<std::uint32_t> FieldTable::Number(std::uint64_t line, std::string_view name,
@@ -102,15 +104,14 @@ absl::StatusOr<std::uint32_t> FieldTable::Number(std::uint64_t line, std::string
   if (const auto found = numbers_.find(name); found != numbers_.end()) return found->second;
   if (const absl::Status named = CheckFieldName(name); !named.ok())
     return InvalidArgument(Place(line), named.message());
-  if (closed_)
-    return Unexpected(line, "", absl::StrCat("one of the fields ", ShownNames(given_)),
-                      ShownText(name));
   if (fields_.size() == AttrsHeader::kMostFields) {
     return Unexpected(line, AbslView(name),
                       absl::StrCat("at most ", AttrsHeader::kMostFields, " fields"), "one more");
   }
-  for (const AttributeField& given : given_)
-    if (given.name == name) type = given.type;
+  if (!by_first_) {
+    for (const AttributeField& given : given_)
+      if (given.name == name) type = given.type;
+  }
   const auto number = static_cast<std::uint32_t>(fields_.size());
   fields_.push_back({std::string(name), type});
   numbers_.emplace(name, number);
@@ -131,8 +132,18 @@ absl::Status FieldTable::Learn(std::uint64_t line, const FoundValue& value) {
 absl::Status FieldTable::Convert(FoundRow* row, std::vector<AttributeCell>* cells) {
   cells->clear();
   std::size_t tags = 0;
-  for (FoundValue& value : row->values) {
-    const Field& field = fields_[value.field];
+  for (std::size_t i = 0; i < row->values.size(); ++i) {
+    FoundValue& value = row->values[i];
+    Field& field = fields_[value.field];
+    if (!field.type.has_value() && value.kind == FoundValue::kText &&
+        value.text.find(':') != std::string::npos && ParseAttributeTime(value.text).ok())
+      value.kind = FoundValue::kMoment;
+    if (by_first_ && !field.type.has_value()) {
+      const bool is_list = value.kind == FoundValue::kList;
+      const bool has_item = i + 1 < row->values.size() && row->values[i + 1].field == value.field;
+      if (is_list && !has_item) continue;
+      field.type = TypeFor(is_list ? value.kind | row->values[i + 1].kind : value.kind);
+    }
     const std::optional<AttributeType> type = field.type;
     if (!type.has_value()) HMANN_RETURN_IF_ERROR(Learn(row->line, value));
     const bool holds_tags = type.has_value()

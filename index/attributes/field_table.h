@@ -37,9 +37,10 @@ struct FoundValue {
     kWhole = 2,
     kFloat = 4,  ///< finite
     kText = 8,
-    kHuge = 16,    ///< a whole number that does not fit int64
-    kList = 32,    ///< no value: the beginning of a list, whose items follow
-    kNoTags = 64,  ///< no value: a text that has no tags
+    kHuge = 16,     ///< a whole number that does not fit int64
+    kList = 32,     ///< no value: the beginning of a list, whose items follow
+    kNoTags = 64,   ///< no value: a text that has no tags
+    kMoment = 128,  ///< a text in RFC 3339 with a time of day, of a field without a type
   };
   std::uint32_t field = 0;
   Kind kind = kText;
@@ -54,7 +55,8 @@ std::string ShownValue(const FoundValue& value);
 struct FoundRow {
   std::uint64_t line = 0;  ///< where it begins
   std::optional<std::uint64_t> label;
-  std::vector<FoundValue> values;  ///< several of a field only if they are tags or a list
+  std::vector<FoundValue> values;    ///< several of a field only if they are tags or a list
+  std::vector<std::uint32_t> named;  ///< fields of an object, with or without values
 };
 
 /// The fields of a file. In a first pass it learns their names and types; from Finish on
@@ -67,8 +69,9 @@ class FieldTable {
   FieldTable(std::string path, absl::string_view unit, std::vector<AttributeField> given)
       : path_(std::move(path)), unit_(unit), given_(std::move(given)) {}
 
-  /// From now on there are the given fields, by their places, and no others.
-  void Close();
+  /// From now on there are the given fields, by their places. Any other gets the type of
+  /// its first value.
+  void TypeByFirst();
 
   std::size_t size() const { return fields_.size(); }
   const std::string& name(std::uint32_t field) const { return fields_[field].name; }
@@ -101,7 +104,7 @@ class FieldTable {
 
   std::string path_;
   absl::string_view unit_;
-  bool closed_ = false;
+  bool by_first_ = false;
   std::vector<AttributeField> given_;
   std::map<std::string, std::uint32_t, std::less<>> numbers_;
   std::vector<Field> fields_;

@@ -1,7 +1,10 @@
 #include "index/attributes/json_rows.h"
 
+#include <algorithm>
+#include <numeric>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "index/base/json_reader.h"
 #include "index/base/status_macros.h"
@@ -22,32 +25,57 @@ nlohmann::ordered_json JsonOfCell(AttributeType type, const FilterValue& value) 
 
 }  // namespace
 
-absl::StatusOr<JsonRows> JsonRows::Of(const std::vector<AttributeField>& fields) {
-  HMANN_RETURN_IF_ERROR(CheckGivenFields(fields));
-  FieldTable table("attributes", "", fields);
-  table.Close();
-  return JsonRows(std::move(table));
+JsonRows::JsonRows(FieldTable table, const std::vector<AttributeField>& known)
+    : table_(std::move(table)), fields_(known), places_(known.size()) {
+  std::iota(places_.begin(), places_.end(), 0u);
 }
 
-absl::Status JsonRows::Read(std::string_view object, std::vector<AttributeCell>* cells) {
+absl::StatusOr<JsonRows> JsonRows::Of(const std::vector<AttributeField>& known) {
+  HMANN_RETURN_IF_ERROR(CheckGivenFields(known));
+  FieldTable table("attributes", "", known);
+  table.TypeByFirst();
+  return JsonRows(std::move(table), known);
+}
+
+absl::Status JsonRows::Read(std::string_view object, std::vector<AttributeCell>* cells,
+                            std::vector<std::uint32_t>* named) {
+  constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
   FoundRow found;
   HMANN_RETURN_IF_ERROR(ReadJsonRow(object, &table_, &found));
   if (found.label.has_value())
     return table_.Unexpected(0, kLabelKey, "none among attributes", "one");
-  return table_.Convert(&found, cells);
+  HMANN_RETURN_IF_ERROR(table_.Convert(&found, cells));
+  places_.resize(table_.size(), kNowhere);
+  for (AttributeCell& cell : *cells) {
+    std::uint32_t& place = places_[cell.field];
+    if (place == kNowhere) {
+      place = static_cast<std::uint32_t>(fields_.size());
+      fields_.push_back({table_.name(cell.field), *table_.type(cell.field)});
+    }
+    cell.field = place;
+  }
+  if (!std::is_sorted(cells->begin(), cells->end())) std::sort(cells->begin(), cells->end());
+  if (named == nullptr) return absl::OkStatus();
+  named->clear();
+  for (const std::uint32_t field : found.named)
+    if (places_[field] != kNowhere) named->push_back(places_[field]);
+  std::sort(named->begin(), named->end());
+  return absl::OkStatus();
 }
 
 std::string JsonOf(std::span<const AttributeField> fields, std::span<const AttributeCell> cells) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (const AttributeCell& cell : cells) {
-    const AttributeField& field = fields[cell.field];
-    const nlohmann::ordered_json value = JsonOfCell(field.type, cell.value);
-    if (IsTag(field.type))
-      object[field.name].push_back(value);
-    else
-      object[field.name] = value;
+  std::string text = "{";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const AttributeField& field = fields[cells[i].field];
+    const bool begins = i == 0 || cells[i - 1].field != cells[i].field;
+    const bool ends = i + 1 == cells.size() || cells[i + 1].field != cells[i].field;
+    if (i > 0) text += ',';
+    if (begins) absl::StrAppend(&text, JsonText(nlohmann::json(field.name)), ":");
+    if (begins && IsTag(field.type)) text += '[';
+    text += JsonText(JsonOfCell(field.type, cells[i].value));
+    if (ends && IsTag(field.type)) text += ']';
   }
-  return JsonText(object);
+  return text + '}';
 }
 
 }  // namespace hmann

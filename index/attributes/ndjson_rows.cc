@@ -36,7 +36,11 @@ class NdjsonEvents {
   }
   bool string(std::string& text) { return Take(FoundValue::kText, std::move(text), 0, 0); }
   bool binary(const nlohmann::json::binary_t&) { return Refuse("bytes"); }
-  bool start_object(std::size_t) { return !std::exchange(has_begun_, true) || Refuse("an object"); }
+  bool start_object(std::size_t) {
+    return !std::exchange(has_begun_, true) ||
+           Refuse(field_.has_value() ? "an object, and objects within one are no attribute values"
+                                     : "an object");
+  }
   bool end_object() { return true; }
   bool start_array(std::size_t) {
     if (in_list_ || !Take(FoundValue::kList, "a list", 0, 0)) return Refuse("a list");
@@ -84,8 +88,10 @@ bool NdjsonEvents::key(const std::string& name) {
   if (name == kLabelKey) return true;
   const absl::StatusOr<std::uint32_t> number = fields_.Number(row_.line, name);
   error_ = number.status();
-  if (number.ok()) field_ = *number;
-  return number.ok();
+  if (!number.ok()) return false;
+  field_ = *number;
+  row_.named.push_back(*number);
+  return true;
 }
 
 bool NdjsonEvents::Take(FoundValue::Kind kind, std::string text, std::int64_t whole,
@@ -100,6 +106,12 @@ bool NdjsonEvents::Take(FoundValue::Kind kind, std::string text, std::int64_t wh
     list_seen_ |= kind;
     const bool wholes = (list_seen_ & ~(FoundValue::kWhole | FoundValue::kHuge)) == 0;
     if (!wholes && list_seen_ != FoundValue::kText) return Refuse(ShownValue(value));
+  }
+  // With a mark for each list. Bounds memory, which a value takes much more of than text.
+  if (row_.values.size() >= kMostRowTags + 2 * AttrsHeader::kMostFields) {
+    error_ =
+        fields_.Unexpected(row_.line, "", absl::StrCat("at most ", kMostRowTags, " tags"), "more");
+    return false;
   }
   row_.values.push_back(std::move(value));
   return true;
@@ -131,7 +143,7 @@ absl::Status ReadNdjsonRows(const MappedFile& file, FieldTable* fields, const Se
     std::string_view text = rest.substr(0, rest.substr(0, kMostLineBytes + 2).find('\n'));
     rest.remove_prefix(std::min(rest.size(), text.size() + 1));
     if (text.ends_with('\r')) text.remove_suffix(1);
-    row = {.line = row.line + 1, .label = {}, .values = {}};
+    row = {.line = row.line + 1, .label = {}, .values = {}, .named = {}};
     HMANN_RETURN_IF_ERROR(ReadJsonRow(text, fields, &row));
     HMANN_RETURN_IF_ERROR(see(&row));
     pages.Pass(file.bytes().size() - rest.size());

@@ -39,9 +39,10 @@ class AttributeRows {
   virtual ~AttributeRows() = default;
   /// Reads the file once to find its fields and to check it. `given`: types of some
   /// fields, which the values are then converted to; other fields are inferred: all
-  /// values whole numbers (kInt64), all numbers (kFloat64), all bool, else strings
-  /// (kTag); a list makes it a tag field. Errors: those of files; INVALID_ARGUMENT naming
-  /// the line (or byte), the field, what was expected and what was found.
+  /// values whole numbers (kInt64), all numbers (kFloat64), all bool, all strings with
+  /// date, time and zone (kTime), else strings (kTag); a list makes it a tag field.
+  /// Errors: those of files; INVALID_ARGUMENT naming the line (or byte), the field, what
+  /// was expected and what was found.
   static absl::StatusOr<std::unique_ptr<AttributeRows>> Open(
       const std::string& path, const std::vector<AttributeField>& given = {});
 

@@ -169,6 +169,15 @@ absl::StatusOr<std::string> FileToWrite(const std::string& path) {
   return InvalidArgument(path, " ", found, ": expected the name of a file");
 }
 
+absl::Status CheckNotInput(const std::string& out, std::initializer_list<std::string> inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code absent;
+    if (!input.empty() && std::filesystem::equivalent(input, out, absent))
+      return InvalidArgument("out: ", out, " is the input ", input, ", which it would replace");
+  }
+  return absl::OkStatus();
+}
+
 std::string UniqueName(const std::string& path) {
   std::uint64_t random = 0;
   HMANN_CHECK(::getrandom(&random, sizeof(random), 0) == sizeof(random));

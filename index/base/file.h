@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,6 +85,10 @@ std::optional<double> ShareInMemory(std::span<const std::byte> mapped);
 /// Errors: INVALID_ARGUMENT for "-", a folder, a pipe, a device, a socket and a file that
 /// has no name; INTERNAL for links in a circle.
 absl::StatusOr<std::string> FileToWrite(const std::string& path);
+
+/// Errors: INVALID_ARGUMENT if `out` is one of the files `inputs`, by this name or
+/// another one, so that writing it would replace what is read. Inputs may be "".
+absl::Status CheckNotInput(const std::string& out, std::initializer_list<std::string> inputs);
 
 /// `<path>.<pid>.<16 digits>`. The digits are random, because processes of other machines
 /// and containers may have the same number.

@@ -5,6 +5,9 @@
 
 #include <vector>
 
+#include "absl/strings/str_join.h"
+#include "index/base/parse_json.h"
+
 namespace hmann {
 namespace {
 
@@ -146,6 +149,25 @@ TEST(JsonReader, TheFirstErrorStaysAndNothingIsReadBehindIt) {
                       }),
             "f.json: table.k: expected a whole number from 0 to 255, found 300");
   EXPECT_EQ(k, 7u);
+}
+
+TEST(ParseJson, LevelsAreBounded) {
+  const auto lists = [](std::size_t levels) {
+    return std::string(levels, '[') + std::string(levels, ']');
+  };
+  EXPECT_TRUE(ParseJson(lists(64)).is_array());
+  for (const std::size_t levels : {65, 100'000, 4'000'000}) {
+    std::string objects;
+    for (std::size_t i = 0; i < levels; ++i) objects += R"({"":)";
+    EXPECT_TRUE(ParseJson(lists(levels)).is_discarded());
+    EXPECT_TRUE(ParseJson<Json>("{\"a\":" + lists(levels) + "}").is_discarded());
+    EXPECT_TRUE(ParseJson(objects + "0" + std::string(levels, '}')).is_discarded());
+    EXPECT_TRUE(ParseJson(objects).is_discarded());
+  }
+  const std::string text = R"({"a\\\"[": ")" + std::string(100, '[') + R"(\\"})";
+  EXPECT_EQ(ParseJson(text), nlohmann::json::parse(text));
+  EXPECT_EQ(ParseJson("[" + absl::StrJoin(std::vector<int>(100, 1), ",") + ",[]]").size(), 101u);
+  EXPECT_TRUE(ParseJson("\"" + std::string(99, '\\')).is_discarded());
 }
 
 TEST(JsonText, BytesThatAreNotUtf8AreReplaced) {

@@ -60,6 +60,15 @@ absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
       "' is not a size: expected a number with an optional unit, as 512MiB, 96GiB or 10M");
 }
 
+absl::StatusOr<std::uint64_t> ParseCount(std::string_view text) {
+  static constexpr Unit kUnits[] = {
+      {"", 1}, {"k", 1000}, {"M", 1000000}, {"G", 1000000000}, {"B", 1000000000}};
+  if (const auto count = Parse(text, kUnits, std::numeric_limits<std::uint64_t>::max()))
+    return *count;
+  return InvalidArgument("'", absl::string_view(text.data(), text.size()),
+                         "' is not a whole number: expected one as 250, 20k, 10M or 1e9");
+}
+
 absl::StatusOr<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
   static constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
   if (const auto time = Parse(text, kUnits, std::numeric_limits<std::int64_t>::max()))

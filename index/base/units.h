@@ -17,6 +17,10 @@ constexpr std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
 /// (bytes). Strict: no blanks, no fractions, no overflow.
 absl::StatusOr<std::uint64_t> ParseSize(std::string_view text);
 
+/// Parses a number of things: "20k", "1.5M", "1e9", or "1B" for a billion. Strict, as
+/// ParseSize.
+absl::StatusOr<std::uint64_t> ParseCount(std::string_view text);
+
 /// Parses "800us", "2ms", "1s" or "150ns". Strict, as ParseSize.
 absl::StatusOr<std::chrono::nanoseconds> ParseDuration(std::string_view text);
 

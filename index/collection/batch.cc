@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "index/attributes/field_table.h"
+#include "index/attributes/json_rows.h"
 #include "index/attributes/words.h"
 #include "index/base/checksum.h"
 #include "index/base/errors.h"
@@ -84,6 +86,7 @@ class BatchReader {
       if (!status.ok())
         return {status.code(), absl::StrCat("row ", i, " (label ", batch_.changes_[i].label,
                                             "): ", status.message())};
+      write_.changes[places_[batch_.changes_[i].label]].given_as = i;
     }
     return absl::OkStatus();
   }
@@ -155,8 +158,44 @@ absl::Status SameNumber(std::string_view name, std::string_view other) {
                          std::string(other), "\": use another label");
 }
 
-absl::Status ReadBatch(const WriteBatch& batch, const CollectionShape& shape, PendingWrite* write) {
-  return BatchReader(batch, shape, write).Run();
+absl::Status SetText(const std::vector<AttributeField>& fields, PendingWrite::Change* change) {
+  change->text = JsonOf(fields, change->cells);
+  // JsonRows, which reads it again, counts tags and bytes so.
+  const auto tags = std::ranges::count_if(
+      change->cells, [&](const AttributeCell& cell) { return IsTag(fields[cell.field].type); });
+  if (static_cast<std::size_t>(tags) > kMostRowTags)
+    return InvalidArgument("attributes: expected at most ", kMostRowTags, " tags, found ", tags);
+  if (change->text.size() <= kMostLineBytes) return absl::OkStatus();
+  return InvalidArgument("attributes: expected at most ", kMostLineBytes, " bytes as JSON, found ",
+                         change->text.size());
+}
+
+absl::Status ReadAttributes(const std::vector<AttributeField>& fields, PendingWrite* write) {
+  write->known_fields = fields.size();
+  write->new_fields.clear();
+  std::optional<JsonRows> rows;
+  for (PendingWrite::Change& change : write->changes) {
+    if (change.attributes.empty() && change.kind != WriteBatch::Kind::kUpdate) continue;
+    if (!rows.has_value()) {
+      HMANN_ASSIGN_OR_RETURN(rows, JsonRows::Of(fields));
+    }
+    absl::Status read = rows->Read(change.attributes, &change.cells, &change.named);
+    if (read.ok() && change.kind == WriteBatch::Kind::kPut) read = SetText(rows->fields(), &change);
+    if (!read.ok())
+      return {read.code(), absl::StrCat("row ", change.given_as, " (label ", change.label,
+                                        "): ", read.message())};
+  }
+  if (rows.has_value()) {
+    write->new_fields.assign(rows->fields().begin() + static_cast<std::ptrdiff_t>(fields.size()),
+                             rows->fields().end());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadBatch(const WriteBatch& batch, const CollectionShape& shape,
+                       const std::vector<AttributeField>& fields, PendingWrite* write) {
+  HMANN_RETURN_IF_ERROR(BatchReader(batch, shape, write).Run());
+  return ReadAttributes(fields, write);
 }
 
 }  // namespace hmann

@@ -228,6 +228,7 @@ class RandomWrites : public BoundsTest {
   void Run(std::uint64_t seed) {
     seed_ = seed;
     limit_ = (1 + Draw(3)) * kMiB;
+    collection_.reset();
     std::filesystem::remove_all(folder_);
     rows_.clear();
     Create(static_cast<std::uint32_t>(8 << Draw(4)));

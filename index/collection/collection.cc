@@ -1,6 +1,3 @@
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -52,14 +49,17 @@ absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::
   return opened;
 }
 
-CollectionImpl::~CollectionImpl() { StopThreads(); }
+CollectionImpl::~CollectionImpl() {
+  StopThreads();
+  if (now_.load() != nullptr) KeepGraph(*Now(), 1);
+}
 
 absl::Status CollectionImpl::Lock() {
   const std::string path = folder_ + "/LOCK";
   HMANN_RETURN_IF_ERROR(Manifest::Read(folder_).status());
-  HMANN_ASSIGN_OR_RETURN(lock_, FileDescriptor::Open(path, O_RDWR | O_CREAT, 0666));
-  if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
-  if (errno != EWOULDBLOCK) return ErrnoError(errno, "lock", path);
+  absl::StatusOr<FileLock> lock = FileLock::Take(path);
+  if (lock.ok()) lock_ = *std::move(lock);
+  if (!absl::IsUnavailable(lock.status())) return lock.status();
   return FailedPrecondition(
       folder_, ": another process writes to it, or this one does: close it there first");
 }
@@ -92,6 +92,11 @@ absl::Status CollectionImpl::Load(Progress* progress) {
   if (!replayed.ok() && (options_.read_only || !absl::IsResourceExhausted(replayed)))
     return replayed;
   if (resumable_ > moment->sequence) resumable_ = 0;
+  if (replayed.ok()) {
+    const DeltaGraph& oldest = *moment->graphs.front();
+    moment->graphs.front()->Read(moment->tail, shape_->kernels, DeltaGraph::PathIn(folder_));
+    kept_rows_ = {oldest.first(), oldest.end()};
+  }
   Publish(std::move(moment));
   return replayed;
 }
@@ -263,7 +268,12 @@ CollectionInfo CollectionImpl::info() const {
     info.sealed_file = now->sealed.segment->path();
   }
   info.delta_rows = now->tail.live();
-  info.loose_rows = now->loose_rows();
+  info.loose_rows = info.delta_rows;
+  for (const auto& graph : now->graphs) {
+    now->tail.ForSet(now->tail.words(), std::max(graph->first(), now->tail.first()),
+                     std::min(graph->end(), now->tail.end()),
+                     [&info](std::uint64_t) { --info.loose_rows; });
+  }
   info.delta_bytes = now->delta_bytes();
   info.delta_limit = delta_limit_;
   info.dead_bytes = now->tail.dead_bytes();

@@ -9,13 +9,14 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "hmann/build.h"
 #include "hmann/collection.h"
-#include "index/base/file.h"
+#include "index/base/file_lock.h"
 #include "index/collection/journal.h"
 #include "index/collection/manifest.h"
 #include "index/collection/merge_files.h"
@@ -81,8 +82,8 @@ class CollectionImpl final : public Collection {
   absl::Status Resolve(Moment& next, PendingWrite* write);
   absl::Status ResolveFilter(Moment& next, PendingWrite* write);
   absl::Status ResolveRepeat(PendingWrite* write);
-  absl::Status ResolveUpdate(const Moment& next, const Place& place, PendingWrite* write,
-                             std::size_t i);
+  absl::Status ResolveUpdate(const Moment& next, const std::vector<AttributeField>& fields,
+                             const Place& place, PendingWrite* write, std::size_t i);
   /// What a write takes until the next merge, counted before it takes it.
   struct Growth {
     std::uint64_t rows = 0, labels = 0, heap = 0, journal = 0;
@@ -90,7 +91,7 @@ class CollectionImpl final : public Collection {
   /// Errors: RESOURCE_EXHAUSTED, and a merge begins; INVALID_ARGUMENT: no merge makes as
   /// much room.
   absl::Status CheckRoom(const Moment& next, const Growth& growth);
-  void MakeEntry(const std::vector<AttributeField>& fields, PendingWrite* write) const;
+  void MakeEntry(PendingWrite* write) const;
   absl::Status Apply(const PendingWrite& write, Moment* next);
   absl::Status ApplyRow(const JournalRow& row, Moment* next);
   void Publish(std::shared_ptr<const Moment> next);
@@ -102,6 +103,10 @@ class CollectionImpl final : public Collection {
 
   // delta.cc
   void MakeGraphs();
+  /// Writes the oldest graph to its file if it has `times` the rows that are in the file,
+  /// and a piece, so that opening the collection need not make it again. The file is a
+  /// cache: errors do not matter.
+  void KeepGraph(const Moment& moment, std::uint64_t times);
   static bool WantsGraph(const Moment& moment);
   /// Kills in `part` the labels that writes after `*after` have changed, and sets it to
   /// the last of these.
@@ -142,7 +147,7 @@ class CollectionImpl final : public Collection {
 
   const std::string folder_;
   const OpenCollection options_;
-  FileDescriptor lock_;
+  FileLock lock_;
   std::shared_ptr<CollectionShape> shape_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Journal> names_;  ///< the same, for readers, which do not wait for writers
@@ -182,6 +187,9 @@ class CollectionImpl final : public Collection {
   std::string last_error_;
   const Progress* merging_ = nullptr;  ///< of the merge that runs; nullptr: none
   std::atomic<std::chrono::steady_clock::time_point> refreshed_at_ = {};
+  /// Rows [first, second) are in the file of the oldest graph. Only the thread that
+  /// inserts uses it.
+  std::pair<std::uint64_t, std::uint64_t> kept_rows_;
   std::thread grapher_, merger_, follower_;
 };
 

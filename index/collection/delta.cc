@@ -47,7 +47,19 @@ void CollectionImpl::MakeGraphs() {
       }
     }
     if (stop_) return;
+    KeepGraph(*moment, 2);  // so often that a sudden end loses half at most
   }
+}
+
+void CollectionImpl::KeepGraph(const Moment& moment, std::uint64_t times) {
+  const DeltaGraph& oldest = *moment.graphs.front();
+  if (options_.read_only || oldest.first() < moment.tail.first()) return;
+  if (oldest.first() != kept_rows_.first) kept_rows_ = {oldest.first(), oldest.first()};
+  const std::uint64_t rows = oldest.end() - oldest.first();
+  const std::uint64_t kept = kept_rows_.second - kept_rows_.first;
+  if (rows < kept * times + DeltaGraph::kPieceRows) return;
+  if (oldest.Write(moment.tail, shape_->kernels, DeltaGraph::PathIn(folder_)).ok())
+    kept_rows_.second = oldest.first() + rows / DeltaGraph::kPieceRows * DeltaGraph::kPieceRows;
 }
 
 void CollectionImpl::Note(const absl::Status& status, int* failures) {

@@ -34,25 +34,50 @@ void DeltaGraph::WriteLinks(const Tail& tail, NodeId node, std::span<const NodeI
     stored[i].store(i < links.size() ? links[i] : kNoNode, std::memory_order_relaxed);
 }
 
-std::uint64_t DeltaGraph::Search(const Tail& tail, const Kernels& kernels, const std::byte* query,
-                                 std::uint32_t width, const EpsilonLimit& end,
-                                 Scratch& scratch) const {
+void DeltaGraph::Offer(const Tail& tail, const Wanted& wanted, Scratch& scratch) const {
+  const RowBatch& batch = scratch.layer.batch;
+  for (std::uint32_t i = 0; i < batch.size; ++i) {
+    const std::uint64_t row = first_ + batch.ids[i];
+    if (batch.keys[i] <= scratch.found.bound() &&
+        (wanted.among[(row - tail.base()) / 64] >> (row % 64) & 1) != 0)
+      scratch.found.Insert(batch.keys[i], batch.ids[i]);
+  }
+}
+
+bool DeltaGraph::NeedsScan(const Wanted& wanted, NodeId nodes, const Scratch& scratch) {
+  const Beam &nearest = Found(wanted, scratch), &beam = scratch.layer.beam;
+  const bool is_among = !wanted.among.empty();
+  const DistanceKey most = wanted.end.most();
+  const DistanceKey last = nearest.size() > 0 ? nearest.key(nearest.size() - 1) : 0;
+  // The beam keeps nothing beyond a distance that is known.
+  if (nearest.size() < std::min(wanted.k, nodes) && (is_among ? last <= most : ~most == 0))
+    return true;
+  return is_among && beam.size() == beam.width() &&
+         std::min(nearest.size() > 0 ? last : most, most) > beam.bound();
+}
+
+DeltaGraph::Searched DeltaGraph::Search(const Tail& tail, const Kernels& kernels,
+                                        const std::byte* query, const Wanted& wanted,
+                                        Scratch& scratch) const {
   const auto nodes =
       std::min(nodes_.load(std::memory_order_acquire), static_cast<NodeId>(tail.end() - first_));
   Beam& beam = scratch.layer.beam;
   RowBatch& batch = scratch.layer.batch;
-  std::uint64_t distances = 0;
-  beam.Reset(width);
+  const Beam& nearest = Found(wanted, scratch);
+  Searched searched;
+  beam.Reset(wanted.width);
+  scratch.found.Reset(wanted.k);
   scratch.layer.visited.Clear();
   batch.Reserve(kAtOnce);
   batch.size = 0;
   const auto limit = [&] {
     if (beam.size() < kAlways) return ~DistanceKey{0};
-    return std::max(beam.key(kAlways - 1), end.Limit(kernels, beam, beam));
+    return std::max(beam.key(kAlways - 1), wanted.end.Limit(kernels, nearest, beam));
   };
   const auto score = [&] {
     batch.Score(kernels, query);
-    distances += batch.size;
+    searched.distances += batch.size;
+    if (!wanted.among.empty()) Offer(tail, wanted, scratch);
     batch.Keep(std::min(beam.bound(), limit()));
     beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);
     batch.size = 0;
@@ -70,16 +95,19 @@ std::uint64_t DeltaGraph::Search(const Tail& tail, const Kernels& kernels, const
   }
   score();
   NodeId fresh[TailChunk::kLinks];
-  while (beam.HasNext(width) && beam.key(beam.next()) <= limit()) {
+  while (beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit()) {
+    searched.gave_up = searched.distances >= wanted.most_distances;
+    if (searched.gave_up) return searched;
     ReadLinks(tail, beam.PopNext(), nodes, &scratch.links);
     const std::uint32_t count = scratch.layer.visited.InsertNew(
         scratch.links.data(), static_cast<std::uint32_t>(scratch.links.size()), nodes, fresh);
     for (std::uint32_t i = 0; i < count; ++i) add(fresh[i]);
-    if (beam.HasNext(width))  // perhaps the next one
+    if (beam.HasNext(beam.width()))  // perhaps the next one
       PrefetchLines(tail.Links(first_ + beam.PeekNext()), TailChunk::kLinks * sizeof(NodeId));
     score();
   }
-  return distances;
+  searched.gave_up = NeedsScan(wanted, nodes, scratch);
+  return searched;
 }
 
 void DeltaGraph::Insert(const Tail& tail, const Kernels& kernels, std::uint32_t width, float alpha,
@@ -87,14 +115,16 @@ void DeltaGraph::Insert(const Tail& tail, const Kernels& kernels, std::uint32_t 
   const NodeId node = nodes_.load(std::memory_order_relaxed);
   const std::uint64_t row = first_ + node;
   if (tail.Has(row)) {
-    Search(tail, kernels, tail.Row(row), width, EpsilonLimit(), scratch);
-    const Beam& beam = scratch.layer.beam;
+    Search(tail, kernels, tail.Row(row), {.width = width, .k = width, .among = tail.words()},
+           scratch);
+    // Dead rows that have links lead on, too, where all that it met are dead.
+    const Beam& near = scratch.found.size() > 0 ? scratch.found : scratch.layer.beam;
     scratch.candidates.clear();
     scratch.rows.clear();
-    for (std::uint32_t i = 0; i < beam.size(); ++i) {
-      if (!tail.Has(first_ + beam.id(i))) continue;
-      scratch.candidates.push_back({beam.key(i), beam.id(i)});
-      scratch.rows.push_back(tail.Row(first_ + beam.id(i)));
+    for (std::uint32_t i = 0; i < near.size(); ++i) {
+      if (!tail.Has(first_ + near.id(i)) && *tail.Links(first_ + near.id(i)) == kNoNode) continue;
+      scratch.candidates.push_back({near.key(i), near.id(i)});
+      scratch.rows.push_back(tail.Row(first_ + near.id(i)));
     }
     scratch.selector.Select(scratch.candidates, scratch.rows, kNewLinks, alpha, kernels,
                             &scratch.chosen);

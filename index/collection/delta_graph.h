@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "index/collection/tail.h"
 #include "index/graph/layer_search.h"
 #include "index/graph/select.h"
@@ -29,6 +31,23 @@ class DeltaGraph {
     std::vector<Candidate> candidates, shorter;
     std::vector<const std::byte*> rows;
     std::vector<NodeId> chosen;
+    Beam found;  ///< of a search among some of the rows
+  };
+  /// What a search looks for.
+  struct Wanted {
+    std::uint32_t width = 0;  ///< of the beam
+    std::uint32_t k = 0;      ///< nearest rows
+    /// It ends at the first candidate beyond, unless that is one of the nearest few.
+    EpsilonLimit end = {};
+    /// The rows that may be found, a bit each from tail.base() on; empty: all.
+    std::span<const std::uint64_t> among = {};
+    std::uint64_t most_distances = ~std::uint64_t{0};  ///< then it gives up
+  };
+  struct Searched {
+    std::uint64_t distances = 0;
+    /// A scan is needed: it has computed the most distances, or met too few rows that may
+    /// be found, or only beyond what its beam could hold.
+    bool gave_up = false;
   };
 
   explicit DeltaGraph(std::uint64_t first) : first_(first) {}
@@ -40,18 +59,34 @@ class DeltaGraph {
   std::uint64_t limit() const { return limit_; }
   void Close(std::uint64_t limit) { limit_ = limit; }
 
+  static std::string PathIn(const std::string& folder) { return folder + "/delta-graph"; }
+  static constexpr std::uint64_t kPieceRows = 1024;
+  /// Writes the links of its first rows, whole pieces of kPieceRows of them, each
+  /// with a checksum of these links, the rows and their labels (COLLECTION.md). Errors:
+  /// those of AtomicFile.
+  absl::Status Write(const Tail& tail, const Kernels& kernels, const std::string& path) const;
+  /// Takes over the pieces of such a file that are of its rows, up to the first that is
+  /// not. Call it before any insertion or search.
+  void Read(const Tail& tail, const Kernels& kernels, const std::string& path);
+
   /// Inserts row end(), which the tail has. A row that is dead gets no links. `width`:
   /// ef_construction.
   void Insert(const Tail& tail, const Kernels& kernels, std::uint32_t width, float alpha,
               Scratch& scratch);
-  /// Leaves in scratch.layer.beam the nearest `width` rows of the tail that it finds, row
-  /// - first() each, dead ones included. `query`: a stored vector. `end`: the search ends
-  /// at the first candidate beyond it, unless that is one of the nearest few. Returns the
-  /// number of distances.
-  std::uint64_t Search(const Tail& tail, const Kernels& kernels, const std::byte* query,
-                       std::uint32_t width, const EpsilonLimit& end, Scratch& scratch) const;
+  /// Leaves in Found the nearest rows of the tail that it finds, row - first() each.
+  /// `query`: a stored vector.
+  Searched Search(const Tail& tail, const Kernels& kernels, const std::byte* query,
+                  const Wanted& wanted, Scratch& scratch) const;
+  /// The k nearest of some rows; or the `width` nearest of all, dead ones included.
+  static const Beam& Found(const Wanted& wanted, const Scratch& scratch) {
+    return wanted.among.empty() ? scratch.layer.beam : scratch.found;
+  }
 
  private:
+  /// Moves the rows of scratch.layer.batch that `wanted` takes to scratch.found.
+  void Offer(const Tail& tail, const Wanted& wanted, Scratch& scratch) const;
+  /// Whether nearer rows are to be expected than a search has found. `nodes`: in it.
+  static bool NeedsScan(const Wanted& wanted, NodeId nodes, const Scratch& scratch);
   void ReadLinks(const Tail& tail, NodeId node, NodeId nodes, std::vector<NodeId>* links) const;
   void WriteLinks(const Tail& tail, NodeId node, std::span<const NodeId> links);
   void LinkBack(const Tail& tail, const Kernels& kernels, NodeId node, NodeId to, DistanceKey key,

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "datasets/vector_file.h"
+#include "index/collection/delta_graph.h"
+#include "index/construct/testing/build_samples.h"
 
 namespace hmann {
 namespace {
@@ -42,8 +46,8 @@ class DeltaGraphTest : public testing::Test {
           exact.push_back({kernels_.one(queries_.Row(q), tail_.Row(row), kernels_.dim), id});
       }
       std::partial_sort(exact.begin(), exact.begin() + 10, exact.end());
-      graph_.Search(tail_, kernels_, queries_.Row(q), 200, EpsilonLimit(params, ~DistanceKey{0}),
-                    scratch_);
+      graph_.Search(tail_, kernels_, queries_.Row(q),
+                    {200, 10, EpsilonLimit(params, ~DistanceKey{0})}, scratch_);
       const Beam& beam = scratch_.layer.beam;
       for (std::uint32_t i = 0; i < 10; ++i)
         for (std::uint32_t at = 0; at < beam.size(); ++at)
@@ -93,7 +97,7 @@ TEST_F(DeltaGraphTest, ALaterGraphLeadsToItsOwnRowsOnly) {
       const NodeId to = tail_.Links(later.end() - 1)[i];
       EXPECT_TRUE(to == kNoNode || to < nodes) << to;
     }
-    later.Search(tail_, kernels_, queries_.Row(0), 48, EpsilonLimit(), inserted_);
+    later.Search(tail_, kernels_, queries_.Row(0), {.width = 48}, inserted_);
     const Beam& beam = inserted_.layer.beam;
     EXPECT_EQ(beam.size(), std::min<std::uint32_t>(48, nodes));
     for (std::uint32_t i = 1; i < beam.size(); ++i) EXPECT_NE(beam.id(i), beam.id(i - 1));
@@ -112,7 +116,7 @@ TEST_F(DeltaGraphTest, IsSearchedWhileItGrows) {
   });
   do {
     for (std::uint64_t q = 0; q < queries_.n(); ++q) {
-      graph_.Search(before, kernels_, queries_.Row(q), 50, EpsilonLimit(), scratch_);
+      graph_.Search(before, kernels_, queries_.Row(q), {.width = 50}, scratch_);
       const Beam& beam = scratch_.layer.beam;
       ASSERT_EQ(beam.size(), 50u);
       for (std::uint32_t i = 0; i < beam.size(); ++i) {
@@ -124,6 +128,59 @@ TEST_F(DeltaGraphTest, IsSearchedWhileItGrows) {
   } while (graph_.end() < kRows);
   inserter.join();
   EXPECT_GE(Recall(kFirst, kRows), 0.97);
+}
+
+TEST_F(DeltaGraphTest, AFileBringsItBack) {
+  constexpr std::uint64_t kPieceBytes = DeltaGraph::kPieceRows * TailChunk::kLinks * 4 + 8;
+  for (std::uint64_t row = 0; row < kRows; ++row) Append(row);
+  while (graph_.end() < kRows) Insert();
+  const SampleFolder folder;
+  const std::string path = folder / "delta-graph";
+  ASSERT_TRUE(graph_.Write(tail_, kernels_, path).ok());
+  const std::string whole = FileContent(path);
+  ASSERT_EQ(whole.size(), 3 * kPieceBytes);
+  // Rows in whole pieces before the first that is damaged.
+  const auto rows_of = [&](const std::string& content, const Tail& tail) {
+    std::ofstream(path, std::ios::binary) << content;
+    DeltaGraph read(kFirst);
+    read.Read(tail, kernels_, path);
+    return read.end() - read.first();
+  };
+  const auto damaged = [&](std::size_t at) {
+    std::string content = whole;
+    content[at] = static_cast<char>(content[at] ^ 1);
+    return content;
+  };
+  EXPECT_EQ(rows_of("", tail_), 0u);
+  EXPECT_EQ(rows_of("x", tail_), 0u);
+  EXPECT_EQ(rows_of(whole.substr(0, whole.size() / 2), tail_), 1024u) << "cut";
+  EXPECT_EQ(rows_of(damaged(3), tail_), 0u);
+  EXPECT_EQ(rows_of(damaged(kPieceBytes + 7), tail_), 1024u);
+  EXPECT_EQ(rows_of(damaged(whole.size() - 1), tail_), 2048u);
+  EXPECT_EQ(rows_of(std::string(whole.size(), '\xff'), tail_), 0u);
+  EXPECT_EQ(rows_of(whole + whole, tail_), 3072u) << "what follows is of no row";
+  Tail fewer(RoundUp(kernels_.row_bytes, 64));
+  for (std::uint64_t row = 0; row < 2000; ++row)
+    ASSERT_TRUE(fewer.Append(row, {base_.Row(row), kernels_.row_bytes}, {}).ok());
+  EXPECT_EQ(rows_of(whole, fewer), 1024u) << "of a time when there were more rows";
+  Tail of_others(RoundUp(kernels_.row_bytes, 64)), of_labels(of_others);
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    const std::uint64_t from = row == 2000 ? 7 : row;
+    ASSERT_TRUE(of_others.Append(row, {base_.Row(from), kernels_.row_bytes}, {}).ok());
+    ASSERT_TRUE(of_labels.Append(from, {base_.Row(row), kernels_.row_bytes}, {}).ok());
+  }
+  EXPECT_EQ(rows_of(whole, of_others), 1024u) << "one row differs";
+  EXPECT_EQ(rows_of(whole, of_labels), 1024u) << "one label differs";
+
+  // Insertion continues where it ended.
+  std::ofstream(path, std::ios::binary) << whole;
+  DeltaGraph read(kFirst);
+  read.Read(tail_, kernels_, path);
+  while (read.end() < kRows) read.Insert(tail_, kernels_, 48, 1.2F, inserted_);
+  EXPECT_GE(Recall(kFirst, kRows), 0.97);
+  DeltaGraph none(kFirst);
+  none.Read(tail_, kernels_, folder / "none");
+  EXPECT_EQ(none.end(), kFirst);
 }
 
 TEST_F(DeltaGraphTest, ATailForgetsItsBeginning) {

@@ -71,7 +71,7 @@ std::string_view BytesOf(const std::vector<T>& values) {
 
 }  // namespace
 
-/// Beside the columns that a write fills, and beside the bytes of a name.
+/// What SQLite adds to the columns of a write, and to a name: guesses.
 constexpr std::uint64_t kRowOfWrites = 64, kRowOfNames = 32;
 
 std::uint64_t JournalEntry::bytes() const {
@@ -411,7 +411,7 @@ absl::Status Journal::Prune(std::uint64_t covered) {
                               .Bind(kOperations)
                               .Bind(covered)
                               .Run());
-    // A journal of an earlier program keeps free pages until it is told not to.
+    // A journal that an earlier program made keeps its free pages.
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t mode, Ask("PRAGMA auto_vacuum"));
     if (mode != 2) HMANN_RETURN_IF_ERROR(Execute("PRAGMA auto_vacuum=INCREMENTAL; VACUUM"));
   }

@@ -8,6 +8,7 @@
 #include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/json_reader.h"
+#include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -69,7 +70,7 @@ std::string Manifest::SealedIn(const std::string& folder, std::uint64_t generati
 absl::StatusOr<Manifest> Manifest::Read(const std::string& folder) {
   const std::string path = PathIn(folder);
   HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, 16 << 20));
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = ParseJson(text);
   absl::Status status;
   if (json.is_discarded()) return DataLoss(path, ": no JSON");
   JsonReader reader(json, path + ": ", absl::StatusCode::kDataLoss, &status);

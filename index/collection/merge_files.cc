@@ -12,6 +12,7 @@
 #include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/json_reader.h"
+#include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 #include "index/construct/bounded.h"
 
@@ -87,7 +88,7 @@ std::string MergeFiles::base(DType dtype) const { return folder_ + "/base" + Suf
 absl::StatusOr<MergeJob> MergeFiles::Read() const {
   const std::string path = folder_ + kState;
   HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, 1 << 16));
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = ParseJson(text);
   absl::Status status;
   JsonReader reader(json, path + ": ", absl::StatusCode::kDataLoss, &status);
   MergeJob job;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -112,10 +111,18 @@ std::uint64_t LiveRows(const Moment& moment) { return moment.live(); }
 std::shared_ptr<const Index> SealedOf(const Moment& moment) {
   return moment.sealed.segment == nullptr ? nullptr : moment.sealed.segment->index();
 }
-ResolvedParams ParamsOf(const PreparedSearch& prepared) {
-  ResolvedParams params = prepared.sealed.has_value() ? prepared.sealed->params : ResolvedParams();
-  params.k = prepared.k;
-  return params;
+ResolvedSearch SearchOf(const PreparedSearch& prepared) {
+  ResolvedSearch search;
+  if (prepared.sealed.has_value()) {
+    search = prepared.sealed->search;
+    if (search.tuned.has_value()) search.calibrated_recall = search.tuned->recall;
+    search.tuned.reset();  // its time is that of the sealed index
+  } else if (!prepared.delta_params.has_value()) {
+    search.params.mode = SearchMode::kScan;
+    search.calibrated_recall = 1;
+  }
+  search.params.k = prepared.k;
+  return search;
 }
 
 std::uint64_t MatchingRows(const PreparedSearch& prepared) { return prepared.matching; }
@@ -139,14 +146,15 @@ absl::StatusOr<PreparedSearch::Part> PreparePart(const Moment& moment, const Mom
   HMANN_ASSIGN_OR_RETURN(prepared.matches, Accepted(moment, part, filter));
   params.k = static_cast<std::uint32_t>(std::min<std::uint64_t>(params.k, part.segment->n()));
   params.matches = prepared.matches.get();
-  HMANN_ASSIGN_OR_RETURN(const ResolvedSearch resolved, part.segment->index()->Resolve(params));
-  prepared.params = resolved.params;
+  HMANN_ASSIGN_OR_RETURN(prepared.search, part.segment->index()->Resolve(params));
   return prepared;
 }
 
 /// The parameters for a graph over the delta: those of graph mode, with the calibration
-/// of the sealed index. A small graph needs no more effort than a large one.
-absl::StatusOr<ResolvedParams> OfDelta(const Moment& moment, const SearchParams& params) {
+/// of the sealed index. A small graph needs no more effort than a large one. `matching`:
+/// of its rows.
+absl::StatusOr<ResolvedParams> OfDelta(const Moment& moment, const SearchParams& params,
+                                       std::uint64_t matching) {
   SearchParams of_delta;
   of_delta.k = params.k;
   of_delta.recall = params.recall;
@@ -157,14 +165,22 @@ absl::StatusOr<ResolvedParams> OfDelta(const Moment& moment, const SearchParams&
   }
   // A search ends at the distance of the kth that is found already.
   of_delta.max_distance = params.max_distance.value_or(std::numeric_limits<float>::max());
-  SearchContext context = {.n = Moment::kMostLive, .n1 = Moment::kMostLive};
+  SearchContext context = {.n = Moment::kMostLive};
   context.has_ratios = moment.shape->kernels.metric != Metric::kInnerProduct;
+  if (const std::uint64_t rows = moment.tail.end() - moment.tail.first(); matching < rows) {
+    context.n = std::max<std::uint64_t>(rows, params.k);
+    context.matching = matching;
+    context.row_bytes = moment.shape->kernels.row_bytes;
+  }
   IndexImpl::Table tuned;
   if (moment.sealed.segment != nullptr) {
     tuned = ImplOf(*moment.sealed.segment->index()).tuned();
     if (tuned->ok() && (*tuned)->calibration.has_value())
       context.calibration = &*(*tuned)->calibration;
   }
+  // Without a calibration, twice the effort finds more than the default does: a guess.
+  if (context.calibration == nullptr && params.recall.value_or(0) > kDefaultRecall)
+    context.ef_scale = 2;
   return of_delta.Resolve(context);
 }
 
@@ -184,16 +200,13 @@ absl::Status PrepareDelta(const Moment& moment, const SearchParams& params, cons
     }
   }
   if (matching == 0 || params.mode == SearchMode::kScan) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(ResolvedParams of_graphs, OfDelta(moment, params));
-  // Rows that do not match take places, too. A row costs about 16 others (a guess): where
-  // that is as much, a scan finds all.
-  const double more =
-      static_cast<double>(tail.end() - tail.first()) / static_cast<double>(matching);
-  const double width = more * of_graphs.ef_l0, k = std::ceil(more * params.k);
-  if (width * 16 >= static_cast<double>(matching)) return absl::OkStatus();
-  of_graphs.ef_l0 = static_cast<std::uint32_t>(width);
-  of_graphs.k = static_cast<std::uint32_t>(k);
-  prepared->delta_params = of_graphs;
+  HMANN_ASSIGN_OR_RETURN(const ResolvedParams of_graphs, OfDelta(moment, params, matching));
+  // At a width of 200, a search of 100,000 rows took 20 to 23 us, a scan 8 ns a row
+  // (doc/notes/collections.md): 13 to 14 rows for each place. Where that is as much, a
+  // scan finds all.
+  constexpr std::uint64_t kScannedPerPlace = 16;
+  if (of_graphs.mode != SearchMode::kScan && of_graphs.ef_l0 * kScannedPerPlace < matching)
+    prepared->delta_params = of_graphs;
   return absl::OkStatus();
 }
 
@@ -210,7 +223,8 @@ absl::StatusOr<std::shared_ptr<const PreparedSearch>> Prepare(std::shared_ptr<co
   prepared->k = params.k;
   prepared->max_distance = params.max_distance;
   prepared->budget = params.budget;
-  HMANN_RETURN_IF_ERROR(params.Validate(kMaxEf));
+  // A collection may grow: more neighbors than it has now are no error.
+  HMANN_RETURN_IF_ERROR(params.Validate(params.k <= kMaxEf ? kMaxEf : moment->live()));
   HMANN_RETURN_IF_ERROR(PrepareDelta(*moment, params, filter, prepared.get()));
   prepared->matching = prepared->delta_matching;
   if (moment->sealed.segment != nullptr) {

@@ -37,7 +37,7 @@ class RowsByLabel {
   std::uint64_t Change(
       const absl::flat_hash_map<std::uint64_t, std::optional<std::uint64_t>>& changed);
   std::uint64_t EraseBelow(std::uint64_t row);
-  /// Of an entry: the table is between 7/16 and 7/8 full, with a byte beside each place.
+  /// The table is at least 7/16 full, and has a byte more for each place.
   static constexpr std::uint64_t kEntryBytes = (2 * sizeof(std::uint64_t) + 1) * 16 / 7 + 1;
   std::uint64_t bytes() const;
 
@@ -140,8 +140,8 @@ class PreparedSearch {
  public:
   struct Part {
     std::shared_ptr<const Segment> segment;
-    std::shared_ptr<const Matches> matches;  ///< that `params` refers to
-    ResolvedParams params;
+    std::shared_ptr<const Matches> matches;  ///< that `search` refers to
+    ResolvedSearch search;
   };
   std::shared_ptr<const Moment> moment;
   std::uint32_t k = 0;
@@ -151,7 +151,7 @@ class PreparedSearch {
   /// Rows of the delta that are alive and match, a bit each; absent: all that are alive.
   std::optional<std::vector<std::uint64_t>> delta;
   std::uint64_t delta_matching = 0;
-  /// For a search in its graphs, in which dead rows count; absent: scan all.
+  /// For a search in its graphs; absent: scan all.
   std::optional<ResolvedParams> delta_params;
   std::uint64_t matching = 0;
 };

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,11 +20,14 @@ struct PendingWrite {
   struct Change {
     WriteBatch::Kind kind = WriteBatch::Kind::kDelete;
     std::uint64_t label = 0;
-    std::uint64_t row = 0;            ///< of `rows`, for a put
-    std::string_view name;            ///< if the label is a string
-    std::string_view attributes;      ///< as the user gave them
-    std::uint32_t sealed_id = kNoId;  ///< in `looked_in`
-    AttributeCells cells;             ///< of a put
+    std::uint64_t row = 0;             ///< of `rows`, for a put
+    std::string_view name;             ///< if the label is a string
+    std::string_view attributes;       ///< as the user gave them
+    std::size_t given_as = 0;          ///< place in the batch
+    std::uint32_t sealed_id = kNoId;   ///< in `looked_in`
+    AttributeCells cells;              ///< of a put; of an update those that it gives
+    std::vector<std::uint32_t> named;  ///< fields that an update replaces, ascending
+    std::string text;                  ///< JsonOf the cells of a put
     WriteBatch::If when = WriteBatch::If::kAny;
     bool had_row = false;  ///< the label had a vector
   };
@@ -37,12 +39,12 @@ struct PendingWrite {
   std::vector<std::byte> rows;  ///< stored vectors, `stride` bytes each
   std::shared_ptr<const Segment> looked_in;
 
-  std::deque<std::string> merged;  ///< attributes of updates
-  std::string_view operation;      ///< its name, and what it changes
+  std::string_view operation;  ///< its name, and what it changes
   std::uint64_t digest = 0;
   bool is_repeat = false;  ///< of a write that is on disk
 
   JournalEntry entry;
+  std::size_t known_fields = 0;  ///< of the collection, when attributes were read
   std::vector<AttributeField> new_fields;
   absl::Status status;
   Written written;
@@ -59,8 +61,18 @@ struct PendingWrite {
 /// The error for strings with the same number.
 absl::Status SameNumber(std::string_view name, std::string_view other);
 
-/// Checks a batch, and encodes its vectors. Of changes of one label, the last is left; an
-/// update joins what precedes it. Errors: INVALID_ARGUMENT naming the row.
-absl::Status ReadBatch(const WriteBatch& batch, const CollectionShape& shape, PendingWrite* write);
+/// Checks a batch, encodes its vectors and reads its attributes. Of changes of one
+/// label, the last is left; an update joins what precedes it. Errors: INVALID_ARGUMENT
+/// naming the row.
+absl::Status ReadBatch(const WriteBatch& batch, const CollectionShape& shape,
+                       const std::vector<AttributeField>& fields, PendingWrite* write);
+
+/// Reads the attributes of all changes, with these fields of the collection and new
+/// ones. Errors: INVALID_ARGUMENT naming the row.
+absl::Status ReadAttributes(const std::vector<AttributeField>& fields, PendingWrite* write);
+
+/// Sets `text` of a change from its cells. Errors: INVALID_ARGUMENT for more than a row
+/// may have.
+absl::Status SetText(const std::vector<AttributeField>& fields, PendingWrite::Change* change);
 
 }  // namespace hmann

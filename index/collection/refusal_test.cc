@@ -179,6 +179,12 @@ TEST_F(RefusalTest, Manifests) {
               AllOf(HasSubstr("DATA_LOSS"), HasSubstr("MANIFEST names it")));
   EXPECT_THAT(with("\"dim\": 4", "\"dim\": -4"), AllOf(HasSubstr("DATA_LOSS"), HasSubstr("dim")));
   EXPECT_THAT(with("\"u8\"", "\"u9\""), AllOf(HasSubstr("DATA_LOSS"), HasSubstr("dtype")));
+  for (const char* key : {"version", "rows", "dim"}) {
+    EXPECT_THAT(with(absl::StrCat("\"", key, "\": "),
+                     absl::StrCat("\"", key, "\": ", std::string(100'000, '['),
+                                  std::string(100'000, ']'), ", \"x\": ")),
+                HasSubstr("no JSON"));
+  }
   EXPECT_THAT(with("{", "["), HasSubstr("no JSON"));
   std::ofstream(path) << text.substr(0, 100);
   EXPECT_THAT(WhyNot(), HasSubstr("no JSON"));

@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -155,9 +157,9 @@ TEST_F(RowAttributesTest, AFieldMayBeginWithNothing) {
   EXPECT_EQ(Found("price is null"), (std::set<std::uint64_t>{1, 2}));
 }
 
-TEST_F(RowAttributesTest, AMessageNamesTheLabelAndNoRow) {
+TEST_F(RowAttributesTest, AMessageNamesRowAndLabel) {
   const std::string message(Put(7, {{"year", "old"}}).message());
-  EXPECT_THAT(message, testing::HasSubstr("label 7: attributes: year: expected"));
+  EXPECT_THAT(message, testing::HasSubstr("row 0 (label 7): attributes: year: expected"));
 }
 
 TEST_F(RowAttributesTest, WhatAFilterSelectsIsDeleted) {
@@ -189,6 +191,163 @@ TEST_F(RowAttributesTest, WrongAttributesAreNamed) {
   const auto filter = Filter::Parse("colour = \"red\"");
   const auto prepared = Prepare(collection_->Now(), {}, &*filter);
   EXPECT_THAT(std::string(prepared.status().message()), testing::HasSubstr("colour"));
+}
+
+/// Nothing descends with the levels of what clients write, and the row is named.
+TEST_F(RowAttributesTest, DeepNestingIsRefused) {
+  const std::string lists = std::string(100'000, '[') + std::string(100'000, ']');
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) objects += R"({"a":)";
+  const std::string closed = objects + "1" + std::string(100'000, '}');
+  ASSERT_TRUE(Put(1, {{"year", 2020}}).ok());
+  for (const std::string& text : {R"({"a":)" + lists + "}", closed, objects, lists,
+                                  R"({"year":)" + lists + "}", R"({"a":[1,)" + lists + "]}"}) {
+    const std::vector<std::uint8_t> vector(kDim, 7);
+    WriteBatch put, update;
+    put.Put(5, vector.data(), kDim, "{}");
+    put.Put(6, vector.data(), kDim, text);
+    update.Update(1, text);
+    const absl::Status no_put = collection_->Write(put).status();
+    EXPECT_EQ(no_put.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(no_put.message()),
+                testing::AllOf(testing::HasSubstr("row 1 (label 6): attributes: "),
+                               testing::SizeIs(testing::Lt(300))));
+    EXPECT_EQ(collection_->Write(update).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(Found("year = 2020"), (std::set<std::uint64_t>{1}));
+}
+
+TEST_F(RowAttributesTest, ANestedObjectIsNamedByItsField) {
+  for (const char* text : {R"({"a":{"b":1}})", R"({"b":1,"a":{}})", R"({"a":[{"year":1}]})"}) {
+    const std::string message(Put(1, json::parse(text)).message());
+    EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("attributes: a: expected"),
+                                        testing::HasSubstr("objects within one are no attribute")))
+        << text;
+  }
+}
+
+/// A collection has at most 1,000 fields, "year" among them; what is refused adds none.
+TEST_F(RowAttributesTest, FieldsAreCounted) {
+  const auto with = [](int first, int count, const json& value) {
+    json row = json::object();
+    for (int i = first; i < first + count; ++i) row[absl::StrCat("f", i)] = value;
+    return row;
+  };
+  EXPECT_THAT(std::string(Put(1, with(0, 40'000, 1)).message()),
+              testing::HasSubstr("row 0 (label 1): attributes: f10"));
+  const std::vector<std::uint8_t> vector(kDim, 7);
+  WriteBatch each;
+  for (std::uint64_t i = 0; i < 1024; ++i)
+    each.Put(i, vector.data(), kDim, with(static_cast<int>(i), 1, 1).dump());
+  const auto refused = collection_->Write(each);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              testing::HasSubstr("row 999 (label 999): attributes: f999: expected at most 1000"));
+  ASSERT_TRUE(Put(1, with(0, 999, "x")).ok());
+  EXPECT_FALSE(Put(2, with(999, 1, 1)).ok());
+  EXPECT_FALSE(Put(2, {{std::string(257, 'n'), 1}}).ok());
+  ASSERT_TRUE(Put(2, with(3, 5, "x")).ok());
+  Open();
+  EXPECT_EQ(Found("f7 = \"x\" and f998 is null"), (std::set<std::uint64_t>{2}));
+}
+
+/// Fields that others add meanwhile have their places; a type is that of the first.
+TEST_F(RowAttributesTest, ManyWritersAddFieldsAtOnce) {
+  std::vector<std::thread> threads;
+  std::atomic<int> put = 0, refused = 0;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const std::vector<std::uint8_t> vector(kDim, 7);
+      for (std::uint64_t i = 0; i < 50; ++i) {
+        WriteBatch batch;
+        batch.Put(t * 50 + i, vector.data(), kDim,
+                  absl::StrCat("{\"own", t, "\":", i, ",\"both", i,
+                               "\":", t == 0 ? "\"text\"" : "7", ",\"all\":", t, "}"));
+        (collection_->Write(batch).ok() ? put : refused)++;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(put + refused, 200);
+  const auto check = [&] {
+    std::size_t found = 0;
+    for (int t = 0; t < 4; ++t) {
+      const std::size_t own = Found(absl::StrCat("own", t, " >= 0")).size();
+      EXPECT_EQ(own, Found(absl::StrCat("all = ", t)).size());
+      found += own;
+    }
+    EXPECT_EQ(found, static_cast<std::size_t>(put));
+  };
+  check();
+  Open();
+  check();
+}
+
+/// What a row may have bounds it however it came to it, so that it can be read again.
+TEST_F(RowAttributesTest, ARowThatGrowsByUpdatesIsBounded) {
+  ASSERT_TRUE(Put(1, {{"year", 2020}}).ok());
+  std::vector<std::uint8_t> vector(kDim, 7);
+  json row = {{"year", 2020}};
+  int updates = 0;
+  absl::Status status;
+  for (; updates < 40 && status.ok(); ++updates) {
+    const json patch = {{absl::StrCat("t", updates), {std::string(60'000, 'x')}}};
+    WriteBatch batch;
+    batch.Update(1, patch.dump());
+    status = collection_->Write(batch).status();
+    if (status.ok()) row.merge_patch(patch);
+  }
+  EXPECT_EQ(updates, 18);  // of 60,008 bytes, in 1,048,576
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr("row 0 (label 1): attributes: expected at most 1048576 bytes"));
+  json numbers = json::array();
+  for (int i = 0; i < 40'000; ++i) numbers.push_back(i);
+  ASSERT_TRUE(Put(2, {{"a", numbers}}).ok());
+  WriteBatch more;
+  more.Update(2, json{{"b", numbers}}.dump());
+  EXPECT_THAT(std::string(collection_->Write(more).status().message()),
+              testing::HasSubstr("at most 65536 tags"));
+  // A row may be longer as it is written than as it was given.
+  std::string longer = R"({"year":1)";
+  for (int i = 0; i < 940; ++i) absl::StrAppend(&longer, ",\"f", i, "\":1e9");
+  for (int i = 0; i < 18; ++i)
+    absl::StrAppend(
+        &longer, ",\"x", i, "\":\"",
+        std::string(std::min<std::size_t>(60'000, (1 << 20) - 2'000 - longer.size()), 'x'), "\"");
+  longer += '}';
+  EXPECT_LT(longer.size(), 1u << 20);
+  WriteBatch grows;
+  grows.Put(3, vector.data(), kDim, longer);
+  EXPECT_THAT(std::string(collection_->Write(grows).status().message()),
+              testing::HasSubstr("expected at most 1048576 bytes as JSON, found 105"));
+  rows_ = {{1, row}, {2, {{"a", numbers}}}};
+  Open();
+  CollectionSearcher reader;
+  for (const auto& [label, expected] : rows_) {
+    std::vector<std::string> attributes;
+    ASSERT_TRUE(reader.Get(*collection_->Now(), {&label, 1}, vector.data(), &attributes).ok());
+    EXPECT_TRUE(json::parse(attributes[0]) == expected) << label;
+  }
+}
+
+/// A text with date, time and zone is a time; so ranges hold. Others are tags.
+TEST_F(RowAttributesTest, TimesAreTimes) {
+  ASSERT_TRUE(Put(1, {{"made", "2026-05-01T12:00:00Z"}, {"day", "2026-05-01"}}).ok());
+  ASSERT_TRUE(Put(2, {{"made", "2026-05-02T00:00:00.5+02:00"}}).ok());
+  ASSERT_TRUE(Put(3, {{"made", nullptr}, {"words", {"2026-05-02T00:00:00Z"}}}).ok());
+  EXPECT_EQ(Found("made > \"2026-05-01T13:00:00Z\""), (std::set<std::uint64_t>{2}));
+  EXPECT_EQ(Found("made >= \"2026-05-01\" and day = \"2026-05-01\""), (std::set<std::uint64_t>{1}));
+  EXPECT_EQ(Found("words = \"2026-05-02T00:00:00Z\""), (std::set<std::uint64_t>{3}));
+  EXPECT_THAT(std::string(Put(4, {{"made", "soon"}}).message()), testing::HasSubstr("made"));
+}
+
+TEST_F(RowAttributesTest, AFilterWithoutAttributesSaysSo) {
+  ASSERT_TRUE(Put(1, {{"year", 2020}}).ok());
+  EXPECT_EQ(Found("year = 2020"), (std::set<std::uint64_t>{1}));
+  const auto filter = Filter::Parse("colour = \"red\"");
+  const auto of_other = Prepare(collection_->Now(), {}, &*filter);
+  EXPECT_THAT(std::string(of_other.status().message()),
+              testing::HasSubstr("there is no field colour, only year"));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ class DeltaSearch {
         const std::uint64_t end = std::min(graph->end(), tail_.end());
         if (end - graph->first() <= kLeastGraph) continue;
         Scan(scanned, graph->first());
-        Walk(*graph);
+        if (!Walk(*graph, end)) Scan(graph->first(), end);
         scanned = end;
       }
     }
@@ -106,22 +106,33 @@ class DeltaSearch {
   /// So few rows are scanned faster: a guess.
   static constexpr std::uint64_t kLeastGraph = 1024;
 
-  void Walk(const DeltaGraph& graph) {
+  /// False: it has given up.
+  bool Walk(const DeltaGraph& graph, std::uint64_t end) {
     const ResolvedParams& params = *prepared_.delta_params;
+    const std::uint64_t rows = tail_.end() - tail_.first();
     const std::optional<float> bound = nearest_.bound();
     const DistanceKey most = bound.has_value() ? kernels_.ToKey(*bound) : ~DistanceKey{0};
-    distances_ +=
-        graph.Search(tail_, kernels_, query_, params.ef_l0, EpsilonLimit(params, most), scratch_);
-    const Beam& beam = scratch_.layer.beam;
+    DeltaGraph::Wanted wanted{
+        .width = params.ef_l0, .k = prepared_.k, .end = EpsilonLimit(params, most)};
+    if (prepared_.delta_matching < rows) {
+      wanted.among = words_;
+      const double share = static_cast<double>(end - graph.first()) / static_cast<double>(rows);
+      if (~params.most_distances != 0)
+        wanted.most_distances =
+            static_cast<std::uint64_t>(share * static_cast<double>(params.most_distances));
+    }
+    const DeltaGraph::Searched searched = graph.Search(tail_, kernels_, query_, wanted, scratch_);
+    distances_ += searched.distances;
+    if (searched.gave_up) return false;
+    const Beam& found = DeltaGraph::Found(wanted, scratch_);
     found_.clear();
-    for (std::uint32_t i = 0; i < beam.size() && found_.size() < prepared_.k; ++i) {
-      const std::uint64_t row = graph.first() + beam.id(i);
-      const float distance = kernels_.ToDistance(beam.key(i));
+    for (std::uint32_t i = 0; i < found.size() && found_.size() < prepared_.k; ++i) {
+      const float distance = kernels_.ToDistance(found.key(i));
       if (bound.has_value() && distance > *bound) break;
-      if ((words_[(row - tail_.base()) / 64] >> (row % 64) & 1) != 0)
-        found_.push_back({tail_.Label(row), distance});
+      found_.push_back({tail_.Label(graph.first() + found.id(i)), distance});
     }
     nearest_.Add(found_);
+    return true;
   }
 
   void Scan(std::uint64_t begin, std::uint64_t end) {
@@ -180,7 +191,7 @@ absl::Status CollectionSearcher::Search(const void* query, const PreparedSearch&
   if (prepared.sealed.has_value()) {
     HMANN_RETURN_IF_ERROR(
         scratch_->Of(*prepared.sealed->segment)
-            .Search(query, prepared.sealed->params, &scratch_->part, counters, limits));
+            .Search(query, prepared.sealed->search.params, &scratch_->part, counters, limits));
     answer->cut_short = scratch_->part.cut_short;
     nearest.Add(scratch_->part.nearest);
   }

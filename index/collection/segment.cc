@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
 #include "index/attributes/bound_filter.h"
 #include "index/attributes/stored_rows.h"
 #include "index/base/status_macros.h"
@@ -30,12 +31,24 @@ std::vector<AttributeField> FieldsOf(const Attributes& attributes) {
   return fields;
 }
 
-/// Numbers fields as the collection does, not as the file.
+/// The places of fields of a file among those of the collection; kNoId: it has none.
+std::vector<std::uint32_t> NumbersOf(const std::vector<AttributeField>& from,
+                                     const std::vector<AttributeField>& to) {
+  absl::flat_hash_map<std::string_view, std::uint32_t> places;
+  for (const AttributeField& field : to) places.emplace(field.name, places.size());
+  std::vector<std::uint32_t> numbers;
+  for (const AttributeField& field : from) {
+    const auto place = places.find(field.name);
+    numbers.push_back(place == places.end() ? kNoId : place->second);
+  }
+  return numbers;
+}
+
 AttributeCells Renumbered(std::span<const AttributeCell> cells,
-                          const std::vector<AttributeField>& from,
-                          const std::vector<AttributeField>& to) {
+                          const std::vector<std::uint32_t>& numbers) {
   AttributeCells renumbered(cells.begin(), cells.end());
-  for (AttributeCell& cell : renumbered) cell.field = NumberOf(to, from[cell.field].name);
+  for (AttributeCell& cell : renumbered) cell.field = numbers[cell.field];
+  std::erase_if(renumbered, [](const AttributeCell& cell) { return cell.field == kNoId; });
   std::sort(renumbered.begin(), renumbered.end());
   return renumbered;
 }
@@ -94,7 +107,7 @@ absl::StatusOr<AttributeCells> Segment::CellsOf(std::uint32_t id,
   if (absl::IsNotFound(attributes.status())) return AttributeCells();
   HMANN_RETURN_IF_ERROR(attributes.status());
   HMANN_ASSIGN_OR_RETURN(const AttributeCells cells, hmann::CellsOf(**attributes, id));
-  return Renumbered(cells, FieldsOf(**attributes), fields);
+  return Renumbered(cells, NumbersOf(FieldsOf(**attributes), fields));
 }
 
 absl::Status Segment::ForCells(
@@ -108,8 +121,9 @@ absl::Status Segment::ForCells(
   }
   HMANN_RETURN_IF_ERROR(attributes.status());
   HMANN_ASSIGN_OR_RETURN(const auto rows, StoredRows::Open(*attributes));
+  const std::vector<std::uint32_t> numbers = NumbersOf(rows->fields(), fields);
   return rows->ForEach([&](std::uint64_t id, std::uint64_t, std::span<const AttributeCell> cells) {
-    return visit(static_cast<std::uint32_t>(id), Renumbered(cells, rows->fields(), fields));
+    return visit(static_cast<std::uint32_t>(id), Renumbered(cells, numbers));
   });
 }
 

@@ -21,7 +21,7 @@ namespace hmann {
 /// others are appended.
 struct TailChunk {
   static constexpr std::uint32_t kLinks = 32;
-  /// Of a row beside its vector, and beside what its attributes point to.
+  /// What a row takes without its vector and HeapBytes.
   static constexpr std::uint64_t kRowBytes =
       sizeof(std::uint64_t) + sizeof(AttributeCells) + kLinks * sizeof(NodeId);
 
@@ -35,7 +35,7 @@ struct TailChunk {
   std::vector<std::atomic<NodeId>> links;  ///< DeltaGraph
 };
 
-/// Bytes that the cells of a row take beside TailChunk, with what an allocation costs.
+/// Bytes that the cells of a row point to, and those of their allocations, about.
 std::uint64_t HeapBytes(const AttributeCells& cells);
 
 /// The delta's rows [first, end), which no sealed index has yet, and which of them are
@@ -82,7 +82,7 @@ class Tail {
   std::uint64_t base() const { return first_ / kMostOfChunk * kMostOfChunk; }
   std::span<const std::uint64_t> words() const { return words_; }
   std::uint64_t bytes() const { return BytesWith(0); }
-  /// After so many rows more, without HeapBytes of theirs.
+  /// bytes() after `more` rows without cells.
   std::uint64_t BytesWith(std::uint64_t more) const;
   /// Of bytes(), about: of rows that are not alive.
   std::uint64_t dead_bytes() const {

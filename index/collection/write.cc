@@ -9,7 +9,6 @@
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
-#include "index/collection/attribute_reader.h"
 #include "index/collection/collection_impl.h"
 
 namespace hmann {
@@ -48,8 +47,9 @@ absl::Status CheckCondition(const PendingWrite::Change& change) {
 
 absl::StatusOr<Written> CollectionImpl::Write(const WriteBatch& batch) {
   PendingWrite write;
-  HMANN_RETURN_IF_ERROR(ReadBatch(batch, *shape_, &write));
-  HMANN_RETURN_IF_ERROR(FindSealed(*Now(), &write));
+  const std::shared_ptr<const Moment> now = Now();
+  HMANN_RETURN_IF_ERROR(ReadBatch(batch, *shape_, *now->fields, &write));
+  HMANN_RETURN_IF_ERROR(FindSealed(*now, &write));
   return Run(write);
 }
 
@@ -215,7 +215,15 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
   HMANN_RETURN_IF_ERROR(CheckRoom(next, growth));
   growth = {};
   if (write->looked_in != next.sealed.segment) HMANN_RETURN_IF_ERROR(FindSealed(next, write));
-  AttributeReader reader(*next.fields);
+  // Fields that came since then, once each, may be its new ones: it finds their places.
+  if (!write->new_fields.empty() && write->known_fields != next.fields->size())
+    HMANN_RETURN_IF_ERROR(ReadAttributes(*next.fields, write));
+  auto fields = next.fields;
+  if (!write->new_fields.empty()) {
+    std::vector<AttributeField> all = *next.fields;
+    all.insert(all.end(), write->new_fields.begin(), write->new_fields.end());
+    fields = std::make_shared<const std::vector<AttributeField>>(std::move(all));
+  }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < write->changes.size(); ++i) {
     PendingWrite::Change& change = write->changes[i];
@@ -228,18 +236,13 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
     HMANN_RETURN_IF_ERROR(CheckCondition(change));
     if (change.kind == WriteBatch::Kind::kDelete && !change.had_row) continue;
     if (change.kind == WriteBatch::Kind::kUpdate)
-      HMANN_RETURN_IF_ERROR(ResolveUpdate(next, place, write, i));
-    if (!change.attributes.empty()) {
-      const absl::Status read = reader.Read(change.attributes, &change.cells);
-      if (!read.ok())
-        return {read.code(), absl::StrCat("label ", change.label, ": ", read.message())};
-    }
+      HMANN_RETURN_IF_ERROR(ResolveUpdate(next, *fields, place, write, i));
     if (change.kind != WriteBatch::Kind::kDelete) {
       change.cells.shrink_to_fit();
       ++growth.rows;
       growth.labels += place.in == Place::In::kDelta ? 0 : 1;
       growth.heap += HeapBytes(change.cells);
-      growth.journal += shape_->vector_bytes + change.attributes.size() + change.name.size();
+      growth.journal += shape_->vector_bytes + change.text.size() + change.name.size();
       // Updates bring their vectors along, which may be much.
       constexpr std::size_t kOften = 64;
       if (growth.rows % kOften == 0) HMANN_RETURN_IF_ERROR(CheckRoom(next, growth));
@@ -248,21 +251,16 @@ absl::Status CollectionImpl::Resolve(Moment& next, PendingWrite* write) {
     ++kept;
   }
   write->changes.resize(kept);
-  const std::vector<AttributeField>& fields = reader.fields();
-  write->new_fields.assign(fields.begin() + static_cast<std::ptrdiff_t>(next.fields->size()),
-                           fields.end());
-  MakeEntry(fields, write);
+  MakeEntry(write);
   for (const AttributeField& field : write->new_fields)
     growth.heap += sizeof(field) + field.name.capacity();
   growth.journal = write->entry.bytes();
   HMANN_RETURN_IF_ERROR(CheckRoom(next, growth));
-  if (!write->new_fields.empty())
-    next.fields = std::make_shared<const std::vector<AttributeField>>(fields);
+  next.fields = fields;
   return absl::OkStatus();
 }
 
-void CollectionImpl::MakeEntry(const std::vector<AttributeField>& fields,
-                               PendingWrite* write) const {
+void CollectionImpl::MakeEntry(PendingWrite* write) const {
   JournalEntry& entry = write->entry;
   const bool has_attributes =
       std::any_of(write->changes.begin(), write->changes.end(),
@@ -275,7 +273,8 @@ void CollectionImpl::MakeEntry(const std::vector<AttributeField>& fields,
     const auto row = write->rows.begin() + static_cast<std::ptrdiff_t>(change.row * shape_->stride);
     entry.vectors.insert(entry.vectors.end(), row,
                          row + static_cast<std::ptrdiff_t>(shape_->vector_bytes));
-    if (has_attributes) entry.attributes.push_back(JsonOf(fields, change.cells));
+    if (has_attributes)
+      entry.attributes.push_back(change.text.empty() ? "{}" : std::move(change.text));
     if (!change.name.empty()) entry.names.emplace_back(change.label, change.name);
   }
 }
@@ -325,8 +324,9 @@ absl::Status CollectionImpl::ResolveFilter(Moment& next, PendingWrite* write) {
   return absl::OkStatus();
 }
 
-absl::Status CollectionImpl::ResolveUpdate(const Moment& next, const Place& place,
-                                           PendingWrite* write, std::size_t i) {
+absl::Status CollectionImpl::ResolveUpdate(const Moment& next,
+                                           const std::vector<AttributeField>& fields,
+                                           const Place& place, PendingWrite* write, std::size_t i) {
   PendingWrite::Change& change = write->changes[i];
   std::vector<std::byte> vector(shape_->vector_bytes);
   AttributeCells cells;
@@ -345,15 +345,21 @@ absl::Status CollectionImpl::ResolveUpdate(const Moment& next, const Place& plac
   write->rows.resize(write->rows.size() + shape_->stride);
   HMANN_RETURN_IF_ERROR(EncodeRow(shape_->kernels, shape_->kernels.dtype, vector.data(),
                                   write->rows.data() + change.row * shape_->stride));
-  HMANN_ASSIGN_OR_RETURN(write->merged.emplace_back(),
-                         PatchedAttributes(JsonOf(*next.fields, cells), change.attributes));
-  change.attributes = write->merged.back();
-  return absl::OkStatus();
+  std::erase_if(cells, [&](const AttributeCell& cell) {
+    return std::ranges::binary_search(change.named, cell.field);
+  });
+  cells.insert(cells.end(), change.cells.begin(), change.cells.end());
+  std::sort(cells.begin(), cells.end());
+  change.cells = std::move(cells);
+  const absl::Status set = SetText(fields, &change);
+  if (set.ok()) return set;
+  return {set.code(),
+          absl::StrCat("row ", change.given_as, " (label ", change.label, "): ", set.message())};
 }
 
 absl::Status CollectionImpl::ApplyRow(const JournalRow& row, Moment* next) {
   HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> ids, FindSealed(*next, row.labels));
-  AttributeReader reader(*next->fields);
+  HMANN_ASSIGN_OR_RETURN(JsonRows reader, JsonRows::Of(*next->fields));
   std::vector<std::byte> stored(shape_->stride);
   std::size_t puts = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {

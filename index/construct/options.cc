@@ -1,6 +1,3 @@
-#include <filesystem>
-#include <system_error>
-
 #include "hmann/build_options.h"
 #include "index/base/errors.h"
 #include "index/base/file.h"
@@ -73,11 +70,7 @@ absl::Status BuildOptions::Validate() const {
 }
 
 absl::Status BuildOptions::CheckOut() const {
-  for (const std::string& input : {base, labels, from_hnswlib, from_faiss}) {
-    std::error_code absent;
-    if (!input.empty() && std::filesystem::equivalent(input, out, absent))
-      return InvalidArgument("out: ", out, " is the input ", input, ", which it would replace");
-  }
+  HMANN_RETURN_IF_ERROR(CheckNotInput(out, {base, labels, from_hnswlib, from_faiss}));
   return AtomicFile::Create(out).status();
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "index/base/file.h"
 #include "index/base/json_reader.h"
+#include "index/base/parse_json.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/params/params_json.h"
@@ -296,7 +297,7 @@ absl::StatusOr<TunedTable> ReadTunedTable(const std::string& index, std::uint64_
   if (absl::IsNotFound(text.status()))
     return NotFound(path, ": the index is not tuned: run hmann tune ", index);
   HMANN_RETURN_IF_ERROR(text.status());
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = ParseJson<Json>(*text);
   if (json.is_discarded())
     return DataLoss(path, ": expected JSON, found what is none: run hmann tune again");
   absl::Status status;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/format/reader.h"
 #include "index/format/verify.h"
@@ -38,6 +39,7 @@ std::vector<T> Copy(std::span<const T> values) {
 absl::StatusOr<IndexInfo> UpgradeIndex(const std::string& from, const std::string& out,
                                        Progress& progress, const std::atomic<bool>* cancelled) {
   HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(from, Formats::kAlsoOld));
+  HMANN_RETURN_IF_ERROR(CheckNotInput(out, {from}));
   if (!file.is_old()) return InvalidArgument(from, ": is format ", file.info().version, " already");
   HMANN_RETURN_IF_ERROR(VerifyLists(file, progress));
   std::vector<NodeId> list;

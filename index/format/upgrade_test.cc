@@ -115,5 +115,21 @@ TEST_F(UpgradeIndexTest, RefusesWhatIsNoSoundIndexOfFormatTwo) {
   }
 }
 
+TEST_F(UpgradeIndexTest, TheOldFileIsNoPlaceForTheNewOne) {
+  TemporaryPath from(::testing::TempDir(), "kept"), link(::testing::TempDir(), "link"),
+      second(::testing::TempDir(), "second");
+  const std::vector<std::byte> old = ReadBytes(kOld);
+  WriteBytes(from, old);
+  const std::string path = from;
+  std::filesystem::create_symlink(path, std::string(link));
+  std::filesystem::create_hard_link(path, std::string(second));
+  for (const std::string& out : {path, std::string(link), std::string(second)}) {
+    const auto upgraded = UpgradeIndex(path, out, silent_);
+    EXPECT_EQ(upgraded.status().code(), absl::StatusCode::kInvalidArgument) << out;
+    EXPECT_THAT(std::string(upgraded.status().message()), HasSubstr("is the input "));
+    EXPECT_TRUE(ReadBytes(from) == old);
+  }
+}
+
 }  // namespace
 }  // namespace hmann

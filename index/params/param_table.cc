@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "index/base/errors.h"
+#include "index/base/units.h"
 
 namespace hmann {
 namespace {
@@ -186,6 +187,8 @@ absl::StatusOr<double> ParamInfo::Parse(std::string_view text) const {
   double value = 0;
   if (!words.empty() && word != words.end()) {
     value = static_cast<double>(word - words.begin());
+  } else if (const auto count = ParseCount(text); whole && words.empty() && count.ok()) {
+    value = static_cast<double>(*count);
   } else if (!words.empty() ||
              !absl::SimpleAtod(absl::string_view(text.data(), text.size()), &value)) {
     return Unexpected(*this, absl::StrCat("'", absl::string_view(text.data(), text.size()), "'"));

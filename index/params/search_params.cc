@@ -68,6 +68,7 @@ class Resolution {
     params_.k = options.k;
     params_.mode = options.mode.value_or(DefaultMode());
     if (UpperIsEnough()) params_.mode = SearchMode::kUpper;
+    params_.is_exact = options.mode == SearchMode::kScan;
     params_.error_bound = options.error_bound;
     params_.prefetch = options.prefetch.value_or(params_.prefetch);
     params_.query_threads = options.query_threads.value_or(1);
@@ -307,14 +308,18 @@ bool SearchParams::VisitsAll(const SearchContext& context) const {
   return context.n <= kFewVectors && !context.ef_scale.has_value() && !names_params();
 }
 
-SearchParams SearchParams::Widened(std::uint64_t n) const {
+std::uint64_t SearchParams::Matching(const SearchContext& context) const {
+  return matches == nullptr ? context.matching : std::max<std::uint64_t>(matches->size(), 1);
+}
+
+SearchParams SearchParams::Widened(const SearchContext& context) const {
   SearchParams wide = *this;
   wide.max_distance.reset();
-  if (wide.matches == nullptr) return wide;
   wide.matches = nullptr;
-  const std::uint64_t size = std::max<std::uint64_t>(matches->size(), 1);
-  wide.k =
-      static_cast<std::uint32_t>(std::min({(k * n + size - 1) / size, n, std::uint64_t{kMaxEf}}));
+  const std::uint64_t size = Matching(context), n = context.n;
+  if (size > 0)
+    wide.k =
+        static_cast<std::uint32_t>(std::min({(k * n + size - 1) / size, n, std::uint64_t{kMaxEf}}));
   return wide;
 }
 
@@ -349,10 +354,11 @@ absl::StatusOr<ResolvedParams> SearchParams::Resolve(const SearchContext& contex
     if (matches->content_hash() != context.content_hash)
       return InvalidArgument("matches: made for another index of ", context.n, " vectors");
   }
-  if (matches != nullptr || max_distance.has_value()) {
-    const SearchParams wide = Widened(context.n);
+  if (Matching(context) > 0 || max_distance.has_value()) {
+    const SearchParams wide = Widened(context);
     SearchContext of_matches = context;
-    if (matches != nullptr) of_matches.scanned = std::max<std::uint64_t>(matches->size(), 1);
+    of_matches.scanned = Matching(context);
+    of_matches.matching = 0;
     HMANN_ASSIGN_OR_RETURN(ResolvedParams params, wide.Resolve(of_matches));
     if (params.mode == SearchMode::kGraph && !epsilon.has_value() && params.epsilon.has_value())
       HMANN_RETURN_IF_ERROR(SetRankEpsilon(*this, wide, of_matches, params));

@@ -26,8 +26,9 @@ namespace hmann {
 /// members of cells are candidates, and those that `error_bound` leaves are read. Answers
 /// are ordered by exact distances only.
 ///
-/// `--mode scan` on a tier slower than DRAM scores the codes of all nodes, then reads
-/// those that may be among the k nearest, kMaxBeamWidth at a time: mostly in one hop.
+/// A scan in place of a search on a tier slower than DRAM scores the codes of all nodes,
+/// then reads those that may be among the k nearest, kMaxBeamWidth at a time: mostly in
+/// one hop.
 class QuantizedTraversal {
  public:
   /// Opens with what L1 has found: scratch.beam (exact distances of promoted nodes, all

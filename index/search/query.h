@@ -248,7 +248,13 @@ class BasicQuery {
             .ahead = ahead_,
             .scans = scans_};
   }
-  std::uint32_t Kept() const { return by_codes_ ? index_.KeptFor(params_->k) : params_->k; }
+  /// Among matches, which may be far away, four times as many are near the kth: a guess.
+  std::uint32_t Kept() const {
+    if (!by_codes_) return params_->k;
+    const std::uint32_t kept = index_.KeptFor(params_->k);
+    return params_->matches == nullptr ? kept
+                                       : std::max(kept, std::min(4 * kept, index_.layers.n()));
+  }
 
   /// Calls visit with the traversal of L0.
   template <typename Visitor>
@@ -266,6 +272,8 @@ class BasicQuery {
       case Phase::kL0:
         if (const bool in_beam = FinishL0(); gave_up_)
           return OpenScan();
+        else if (by_codes_ && CodesAreTooCoarse())
+          return OpenAgain();
         else if (!in_beam) {
           Keep([](NodeId) { return true; });
           std::swap(scratch_.beam, kept_);
@@ -279,6 +287,23 @@ class BasicQuery {
       case Phase::kDone:
         phase_ = Phase::kDone;
     }
+  }
+
+  /// Whether matches that it could not keep may be nearer than the kth: they are so far
+  /// away that the errors of codes exceed the differences.
+  bool CodesAreTooCoarse() const {
+    const Beam& found = results_.beam;
+    return params_->matches != nullptr && found.size() == Kept() && found.size() > params_->k &&
+           found.bound() <=
+               index_.coded->quantizer->Margin(code_query_.data(), found.key(params_->k - 1));
+  }
+
+  /// Searches by the vectors instead.
+  void OpenAgain() {
+    by_codes_ = false;
+    results_.Open(params_->matches, Kept());
+    upper_.Open(Start());
+    phase_ = Phase::kUpper;
   }
 
   /// Returns whether the results are in the beam.
@@ -355,25 +380,22 @@ class BasicQuery {
   }
 
   /// Scans in place of any traversal of L0. What a graph traversal has met is in its beam
-  /// or too far, so the scan leaves it out.
+  /// or too far, so the scan leaves it out. It does not go by codes of scalar
+  /// quantization: where it is needed, their errors may exceed the differences.
   void OpenScan() {
     const bool is_long =
         (params_->matches != nullptr ? params_->matches->size() : index_.layers.n()) > kFew;
-    // Where most nodes would be reranked, codes save nothing.
-    const bool by_codes = by_codes_ && phase_ != Phase::kRest && index_.n1() > 0 && is_long &&
-                          2 * std::uint64_t{Kept()} <= index_.layers.n();
-    const bool goes_on =
-        params_->matches == nullptr &&
-        (phase_ == Phase::kRest ||
-         (phase_ == Phase::kL0 && mode_ == SearchMode::kGraph && by_codes == by_codes_));
+    const bool goes_on = params_->matches == nullptr &&
+                         (phase_ == Phase::kRest ||
+                          (phase_ == Phase::kL0 && mode_ == SearchMode::kGraph && !by_codes_));
     const bool scanned = scans_;
-    by_codes_ = by_codes;
+    by_codes_ = false;
     scans_ = true;
     // A scan of full width is exact, so it goes by the vectors.
-    const bool by_quantized_codes = is_long && !scanned && params_->ef_l0 < index_.layers.n() &&
-                                    (!gave_up_ || mode_ == SearchMode::kQuantized) &&
-                                    index_.encoder != nullptr && index_.coded == nullptr &&
-                                    (index_.far || index_.blocks != nullptr);
+    const bool by_quantized_codes =
+        is_long && !scanned && !params_->is_exact && params_->ef_l0 < index_.layers.n() &&
+        (!gave_up_ || mode_ == SearchMode::kQuantized) && index_.encoder != nullptr &&
+        index_.coded == nullptr && (index_.far || index_.blocks != nullptr);
     mode_ = by_quantized_codes ? SearchMode::kQuantized : SearchMode::kScan;
     if (goes_on) {
       scratch_.beam.Reopen(Kept());

@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "datasets/vector_file.h"
+#include "hmann/attributes.h"
 #include "index/base/clock.h"
+#include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/graph/phases.h"
@@ -81,6 +83,9 @@ absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress) {
   call.attributes.memory = build.memory;
   call.attributes.cancelled = build.cancelled;
   HMANN_RETURN_IF_ERROR(CheckQueries(call.calibrate));
+  HMANN_RETURN_IF_ERROR(CheckNotInput(index, {call.calibrate.queries, call.attributes.from}));
+  HMANN_RETURN_IF_ERROR(
+      CheckNotInput(Attributes::PathOf(index), {build.base, call.attributes.from}));
   if (has_attributes) HMANN_RETURN_IF_ERROR(CheckAttributesOf(build, call.attributes, progress));
   HMANN_ASSIGN_OR_RETURN(BuildReport report, BuildIndex(build, progress));
   call.calibrate.threads = build.threads;

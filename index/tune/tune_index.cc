@@ -101,10 +101,13 @@ class TuningOfIndex {
     of_k.comparisons = std::move(tuned.comparisons);
     of_k.equation = {tuned.equation.fast_ns(), tuned.equation.slow_ns(),
                      tuned.equation.code_ns(false), tuned.equation.code_ns(true)};
-    HMANN_RETURN_IF_ERROR(CheckQuiet(of_k));
-    // Stores each at once, so that an interrupted run keeps its results.
-    table_.Put(of_k.entry);
-    HMANN_RETURN_IF_ERROR(WriteTunedTable(options_.index, table_));
+    if (KeepsOld(of_k)) {
+      of_k.entry = *table_.Find(of_k.entry.placement, k);
+    } else {
+      // Stores each at once, so that an interrupted run keeps its results.
+      table_.Put(of_k.entry);
+      HMANN_RETURN_IF_ERROR(WriteTunedTable(options_.index, table_));
+    }
     for (const Target& target : options_.targets)
       of_k.choices.push_back({target, table_.Choose(of_k.entry.placement, k, target)});
     report_.of_k.push_back(std::move(of_k));
@@ -136,20 +139,19 @@ class TuningOfIndex {
     return tuned;
   }
 
-  /// Refuses to store results that are noise.
-  absl::Status CheckQuiet(const TunedForK& of_k) {
+  /// Warns of results that are noise. True: they do not replace what is stored.
+  bool KeepsOld(const TunedForK& of_k) {
     const bool drifted = std::abs(of_k.same_again - 1) > kMostDrift;
-    if (of_k.others.quiet() && !drifted) return absl::OkStatus();
-    const std::string noise = absl::StrFormat(
-        "the machine was not quiet: %s, and a setting took %.2f times as long as "
-        "itself",
-        of_k.others.Describe(), of_k.same_again);
-    if (!options_.accept_noise) {
-      return Unavailable(noise, ": nothing was stored for k = ", of_k.entry.k,
-                         ". Run it again when nothing else runs, or with --accept-noise");
-    }
-    report_.warnings.push_back(noise);
-    return absl::OkStatus();
+    if (of_k.others.quiet() && !drifted) return false;
+    const TunedEntry& entry = of_k.entry;
+    const bool keeps = !options_.accept_noise && table_.Find(entry.placement, entry.k) != nullptr;
+    report_.warnings.push_back(absl::StrFormat(
+        "k = %d: the machine was not quiet: %s, and a setting took %.2f times as long as itself; "
+        "recalls are exact, times are not. %s",
+        entry.k, of_k.others.Describe(), of_k.same_again,
+        keeps ? "What was stored before stays; --accept-noise replaces it"
+              : "A run when nothing else runs replaces them"));
+    return keeps;
   }
 
   absl::StatusOr<TunedEntry> Entry(std::uint32_t k, const LearningSet& learning,

@@ -65,7 +65,7 @@ absl::StatusOr<Access> Calls::MayStart(const grpc::CallbackServerContext& contex
     return ServerStopping();
   }
   if (method == Method::kAdmin) return MayAdminister(context);
-  return Authorized(context, method == Method::kWrite ? Role::kWrite : Role::kRead);
+  return Authorized(context, method >= Method::kPut ? Role::kWrite : Role::kRead);
 }
 
 grpc::ServerUnaryReactor* Calls::Finished(grpc::CallbackServerContext* context,
@@ -95,19 +95,27 @@ grpc::ServerGenericBidiReactor* Calls::Unary(grpc::CallbackServerContext* contex
     call->Refuse(access.status());
     return call;
   }
-  if (may_wait && serving_.pool.RefusesSome()) {
-    const Caller caller = CallerOf(*context, method);
-    const auto deadline = DeadlineOf(serving_, {method, {}, CallDeadline(*context)});
-    if (!serving_.pool.MayHaveRoom(caller, deadline)) {
-      room_.Add(call, caller, deadline);
-      return call;
-    }
+  const auto deadline = [&] { return DeadlineOf(serving_, {method, {}, CallDeadline(*context)}); };
+  const bool pool_has_room = !may_wait || !serving_.pool.RefusesSome() ||
+                             serving_.pool.MayHaveRoom(CallerOf(*context, method), deadline());
+  if (pool_has_room && call->Reserve()) {
+    call->Read();
+  } else {
+    room_.Add(call, CallerOf(*context, method), deadline());
   }
-  call->Read();
   return call;
 }
 
 void Calls::LookIn() {
+  if (unread_.TakeStarved()) {
+    std::vector<std::weak_ptr<StreamCall>> streams;
+    {
+      const std::lock_guard lock(mutex_);
+      streams = streams_;
+    }
+    for (const std::weak_ptr<StreamCall>& weak : streams)
+      if (const std::shared_ptr<StreamCall> stream = weak.lock()) stream->LookIn();
+  }
   room_.LookIn(QueuedRequest::Clock::now(), [&](Caller caller, auto deadline) {
     return serving_.pool.MayHaveRoom(caller, deadline);
   });

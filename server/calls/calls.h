@@ -48,7 +48,8 @@ class Calls {
   /// Refuses new calls: UNAVAILABLE, SERVER_STOPPING. Accepted ones continue; a stream
   /// ends the same way once its accepted requests are answered. Callable from any thread.
   void Stop();
-  /// Lets waiting calls in if there is room. To be called often.
+  /// Lets waiting calls in if there is room, and waiting streams read. To be called
+  /// often.
   void LookIn();
   /// The number of calls refused since Stop.
   std::uint64_t refused() const { return refused_.load(); }
@@ -72,7 +73,8 @@ class Calls {
   using Begin = std::function<void(AnyCall* call, Access& access, const grpc::ByteBuffer& bytes)>;
   template <typename Work>
   void BeginWork(AnyCall* call, Access& access, const grpc::ByteBuffer& bytes);
-  /// A call whose request is read once its sender may send it. `may_wait`: for room.
+  /// A call whose request is read once its sender may send it, and there are bytes for
+  /// it. `may_wait`: for room in the pool, too.
   grpc::ServerGenericBidiReactor* Unary(grpc::CallbackServerContext* context, Method method,
                                         Begin begin, bool may_wait);
   template <typename Work>
@@ -80,7 +82,7 @@ class Calls {
     const auto begin = [this](AnyCall* call, Access& access, const grpc::ByteBuffer& bytes) {
       BeginWork<Work>(call, access, bytes);
     };
-    return Unary(context, Work::kMethod, begin, true);
+    return Unary(context, Work::kMethod, begin, Work::kMethod != Method::kSearch);
   }
   using MakeStream = std::function<std::shared_ptr<StreamCall>(Access access)>;
   grpc::ServerGenericBidiReactor* Stream(grpc::CallbackServerContext* context, Method method,

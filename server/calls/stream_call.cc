@@ -19,7 +19,7 @@ v1::Failure FailureOf(const absl::Status& status) {
 StreamCall::StreamCall(Method method, std::size_t most_unanswered, Metrics* metrics,
                        ReplyWatch* replies, UnreadRequests* unread,
                        grpc::CallbackServerContext* call)
-    : Call(/*is_stream=*/true),
+    : Call(unread, /*is_stream=*/true, CopiesOf(method)),
       method_(method),
       most_unanswered_(most_unanswered),
       metrics_(*metrics),
@@ -41,6 +41,20 @@ void StreamCall::End(const absl::Status& status) {
   Settle(false);
 }
 
+bool StreamCall::MayRead() {
+  // A guess: within gRPC's time for a request, so that no client seems to be silent.
+  constexpr std::chrono::seconds kLongest(5);
+  if (reading_ || no_more_ || unanswered_ >= most_unanswered_) return false;
+  const auto now = UnreadRequests::Clock::now();
+  const bool must = open_ == 0 && starved_.has_value() && now - *starved_ > kLongest;
+  if (!unread_.Reserve(this, must)) {
+    if (!starved_.has_value()) starved_ = now;
+    return false;
+  }
+  starved_.reset();
+  return true;
+}
+
 void StreamCall::Settle(bool here) {
   // Work started below may end before this returns.
   const std::shared_ptr<StreamCall> alive = shared_from_this();
@@ -53,7 +67,7 @@ void StreamCall::Settle(bool here) {
         open_ -= Drop();
         replies_.clear();
       }
-      if (!reading_ && !no_more_ && unanswered_ < most_unanswered_) reading_ = read = true;
+      if (MayRead()) reading_ = read = true;
       if (!writing_ && !replies_.empty()) {
         out_.Swap(&replies_.front());
         out_bytes_ = out_.Length();
@@ -78,6 +92,7 @@ void StreamCall::Settle(bool here) {
 void StreamCall::Answered(std::span<const grpc::ByteBuffer> replies) {
   {
     const std::lock_guard lock(mutex_);
+    unread_.GiveBack(this, replies.size(), open_);
     open_ -= replies.size();
     for (const grpc::ByteBuffer& reply : replies) {
       reply_.Sent(reply.Length());
@@ -113,14 +128,18 @@ void StreamCall::TooLong(std::uint64_t bytes) {
 }
 
 void StreamCall::OnReadDone(bool ok) {
-  if (!unread_.Remove(this)) return;
+  const std::uint64_t bytes = ok ? in_.Length() : 0;
+  if (!unread_.Remove(this, bytes)) return;
   if (!ok && !in_.Valid()) Refused();  // it has never sent a request
   if (ok) {
     const std::lock_guard lock(mutex_);
     ++open_;
     ++unanswered_;
   }
-  const absl::Status taken = ok ? Take(in_) : absl::OkStatus();
+  const std::uint64_t most = unread_.most_request();
+  const absl::Status taken = !ok            ? absl::OkStatus()
+                             : bytes > most ? RequestTooLarge(most)
+                                            : Take(in_);
   {
     const std::lock_guard lock(mutex_);
     reading_ = false;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -32,6 +33,8 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
  public:
   /// Starts reading; call once.
   void Start();
+  /// Reads on if the account has room by now.
+  void LookIn() { Settle(false); }
   /// Stops reading. Once every message read so far is answered, the call ends with
   /// `status`.
   void End(const absl::Status& status);
@@ -65,6 +68,8 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   void Close(const absl::Status& status);
   /// Begins what can begin. `here`: as of Work.
   void Settle(bool here);
+  /// Whether to read the next message now. Requires mutex().
+  bool MayRead();
   /// Counts a client that may not do what it asks for.
   void Refused() { unread_.Refused(Peer()); }
   /// The client has gone, or the server wants the end. Requires mutex().
@@ -91,6 +96,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   grpc::ByteBuffer out_;
   std::uint64_t out_bytes_ = 0;
   std::deque<grpc::ByteBuffer> replies_;
+  std::optional<UnreadRequests::Clock::time_point> starved_;  ///< since when
   std::size_t open_ = 0;        ///< messages taken that are not answered
   std::size_t unanswered_ = 0;  ///< messages taken whose reply is not written
   bool reading_ = false, writing_ = false;

@@ -31,7 +31,7 @@ void AnyCall::Cancel() {
 UnaryCall::UnaryCall(grpc::CallbackServerContext* context, Method method, Calls* calls,
                      WaitingRoom* room, Begin begin)
     : AnyCall(context, method, calls),
-      Call(/*is_stream=*/false),
+      Call(calls->unread(), /*is_stream=*/false, CopiesOf(method)),
       unread_(*calls->unread()),
       room_(*room),
       begin_(std::move(begin)),
@@ -43,15 +43,24 @@ void UnaryCall::Read() {
 }
 
 void UnaryCall::OnReadDone(bool ok) {
-  if (!unread_.Remove(this)) return;
+  const std::uint64_t bytes = ok ? in_.Length() : 0;
+  if (!unread_.Remove(this, bytes)) return;
+  calls_.LookIn();
   if (!ok) {
     if (!context().IsCancelled()) unread_.Refused(Peer());
     return Refuse(context().IsCancelled() ? absl::CancelledError("the client went away")
                                           : InvalidArgument("expected a request, found none"));
   }
+  if (bytes > unread_.most_request()) return TooLong(unread_.most_request());
   grpc::ByteBuffer request;
   request.Swap(&in_);
   begin_(this, request);
+}
+
+void UnaryCall::OnDone() {
+  Calls& calls = calls_;
+  delete this;
+  calls.LookIn();
 }
 
 void UnaryCall::OnCancel() {
@@ -63,6 +72,11 @@ void UnaryCall::End(const absl::Status& status) {
   if (!status.ok()) return Finish(EndOf(status, &context()));
   reply_.Sent(reply()->Length());
   StartWriteAndFinish(reply(), grpc::WriteOptions(), grpc::Status::OK);
+}
+
+void UnaryCall::RefuseForBytes() {
+  constexpr std::chrono::seconds kComeAgain(1);  // a guess
+  Refuse(MemoryFull(unread_.account().most(), kComeAgain));
 }
 
 void UnaryCall::TooLong(std::uint64_t bytes) { Refuse(RequestTooLarge(bytes)); }

@@ -54,7 +54,11 @@ class AnyCall {
  private:
   grpc::CallbackServerContext& context_;
   const Method method_;
+
+ protected:
   Calls& calls_;
+
+ private:
   grpc::ByteBuffer out_;
   std::unique_ptr<QueuedRequest> before_, owned_;
   std::atomic<QueuedRequest*> work_{nullptr};  ///< owned_, for Cancel
@@ -77,13 +81,17 @@ class UnaryCall final : public grpc::ServerGenericBidiReactor,
   /// All outlive this.
   UnaryCall(grpc::CallbackServerContext* context, Method method, Calls* calls, WaitingRoom* room,
             Begin begin);
-  /// Starts to read. `begin` is called once the request has come.
+  /// Takes bytes for the request from the account. Returns false if there is no room.
+  bool Reserve() { return unread_.Reserve(this); }
+  /// Starts to read after Reserve. `begin` is called once the request has come.
   void Read();
   void End(const absl::Status& status) override;
+  /// Refuses the call: the account had no room for its request.
+  void RefuseForBytes();
 
   void OnReadDone(bool ok) override;
   void OnCancel() override;
-  void OnDone() override { delete this; }
+  void OnDone() override;
 
  private:
   friend class WaitingRoom;

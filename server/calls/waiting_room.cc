@@ -11,9 +11,10 @@ namespace hmann::server {
 
 void WaitingRoom::Add(UnaryCall* call, Caller caller, Clock::time_point deadline) {
   const auto now = Clock::now();
-  const auto until = now + std::min<Clock::duration>(kLongest, (deadline - now) / 2);
+  const auto in = [&](Clock::duration most) { return now + std::min(most, (deadline - now) / 2); };
   const std::lock_guard lock(mutex_);
-  call->place_ = waiting_.insert(waiting_.end(), {call, caller, deadline, until});
+  call->place_ =
+      waiting_.insert(waiting_.end(), {call, caller, deadline, in(kLongest), in(kLongestForBytes)});
   call->waits_ = true;
 }
 
@@ -25,10 +26,11 @@ bool WaitingRoom::Leave(UnaryCall* call) {
 }
 
 void WaitingRoom::LookIn(Clock::time_point now, HasRoom has_room) {
-  std::list<Waiting> in;
+  std::list<Waiting> in, out;
   {
     const std::lock_guard lock(mutex_);
     absl::flat_hash_set<std::uint64_t> without_room;  // callers
+    bool has_bytes = true;
     for (auto next = waiting_.begin(); next != waiting_.end();) {
       const auto one = next++;
       if (one->until > now) {
@@ -38,11 +40,14 @@ void WaitingRoom::LookIn(Clock::time_point now, HasRoom has_room) {
           continue;
         }
       }
+      has_bytes = has_bytes && one->call->Reserve();
+      if (!has_bytes && one->last > now) continue;
       one->call->waits_ = false;
-      in.splice(in.end(), waiting_, one);
+      (has_bytes ? in : out).splice((has_bytes ? in : out).end(), waiting_, one);
     }
   }
   for (const Waiting& one : in) one.call->Read();
+  for (const Waiting& one : out) one.call->RefuseForBytes();
 }
 
 void WaitingRoom::Close(const absl::Status& why) {

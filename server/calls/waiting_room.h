@@ -15,7 +15,8 @@ class UnaryCall;
 /// Calls for which the pool has no room and whose requests are not read yet. They wait
 /// for room, which costs next to nothing. (A client that is refused at once may come back
 /// at once, and each refusal takes time from searches.) After half of its time, or
-/// kLongest, a call's request is read in any case.
+/// kLongest, the pool is not asked any more. A call waits for room in the account of
+/// bytes for half of its time, or kLongestForBytes, and is then refused.
 ///
 /// Thread safety: all methods may be called from any thread.
 class WaitingRoom {
@@ -34,12 +35,12 @@ class WaitingRoom {
 
  private:
   friend class UnaryCall;
-  static constexpr std::chrono::seconds kLongest{1};  // a guess
+  static constexpr std::chrono::seconds kLongest{1}, kLongestForBytes{20};  // guesses
 
   struct Waiting {
     UnaryCall* call;
     Caller caller;
-    Clock::time_point deadline, until;
+    Clock::time_point deadline, until, last;
   };
 
   std::mutex mutex_;

@@ -28,6 +28,9 @@ constexpr std::int64_t kOutOfOrder = 256;
 constexpr std::chrono::seconds kOneLine(1);
 /// How long after a call has waited for its request the rest of that may come: a guess.
 constexpr std::chrono::seconds kLarge(10);
+/// What the kernels of both ends hold of a request when its call is refused, at most: a
+/// guess above their largest buffers. gRPC drops it.
+constexpr std::uint64_t kRest = 16 << 20;
 /// Memory of a connection that was shut down is freed gradually.
 constexpr std::chrono::milliseconds kBetweenTrims(200);
 constexpr std::chrono::seconds kTrims(5);
@@ -363,6 +366,7 @@ void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_
   bool too_long = TooLong(connection, streams.open());
   if (too_long && unread_.End(connection.name, limits_.request_bytes)) {
     connection.bytes_then = connection.bytes;
+    connection.rest_until = now + kLarge;
     too_long = false;
   }
   connection.streams = streams;
@@ -414,8 +418,9 @@ bool ConnectionGuard::TooLong(Connection& connection, std::uint64_t open) {
   if (unread_.Has(connection.name)) connection.large_until = connection.looked + kLarge;
   const std::uint64_t most =
       connection.looked < connection.large_until ? limits_.request_bytes : limits_.single_bytes;
+  const std::uint64_t rest = connection.looked < connection.rest_until ? kRest : 0;
   // Frames and TLS take less than the extra eighth.
-  return bytes > std::max<std::uint64_t>(open, 1) * (most + most / 8);
+  return bytes > std::max<std::uint64_t>(open, 1) * (most + most / 8) + rest;
 }
 
 }  // namespace hmann::server

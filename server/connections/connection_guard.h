@@ -90,6 +90,7 @@ class ConnectionGuard {
     std::uint64_t messages_then = 0;
     std::uint64_t bytes_then = 0;   ///< received when messages last grew
     Clock::time_point large_until;  ///< a large request may come
+    Clock::time_point rest_until;   ///< what is left of a refused request may come
   };
 
   /// A peer that had a connection shut down.

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <mutex>
@@ -8,22 +10,44 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "server/core/byte_account.h"
+#include "server/core/metrics.h"
 
 namespace hmann::server {
+
+/// What a request takes at most, in its sizes on the wire. A write: the message, its
+/// batch, the rows encoded and for the journal, and what SQLite binds. Others: the bytes
+/// and the message.
+constexpr std::uint64_t CopiesOf(Method method) { return method >= Method::kPut ? 5 : 2; }
 
 /// The calls of a server whose next request has not come whole. gRPC gives a request to
 /// its call only then, and checks its size only then. It also counts the calls that were
 /// refused, which for gRPC have succeeded, though perhaps without a message.
 ///
+/// A call is read only once Reserve has taken bytes for its request from the account:
+/// until then, HTTP/2 holds its client back. A request that has come takes what it and
+/// its copies need, until the call ends or gives it back.
+///
 /// Thread safety: all methods may be called from any thread.
 class UnreadRequests {
  public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `most_request`: bytes of a request. `account` outlives this.
+  UnreadRequests(ByteAccount* account, std::uint64_t most_request)
+      : account_(*account), most_request_(most_request) {}
+
+  std::uint64_t most_request() const { return most_request_; }
+  const ByteAccount& account() const { return account_; }
+
   /// A call that waits for a request.
   class Call {
    public:
-    /// `is_stream`: it may wait for a long time without a fault of its client.
-    explicit Call(bool is_stream) : is_stream_(is_stream) {}
-    virtual ~Call() = default;
+    /// `is_stream`: it may wait for a long time without a fault of its client. `copies`:
+    /// what a request takes in memory at most, in its sizes on the wire.
+    Call(UnreadRequests* unread, bool is_stream, std::uint64_t copies)
+        : list_(*unread), is_stream_(is_stream), copies_(copies) {}
+    virtual ~Call() { list_.account_.Give(held_ + reserved_); }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     /// The client's address and port, as gRPC writes it.
@@ -38,24 +62,65 @@ class UnreadRequests {
       if (peer_.empty()) peer_ = Peer();
       return peer_ == peer;
     }
+    UnreadRequests& list_;
     std::string peer_;  ///< empty: not asked for yet
     const bool is_stream_;
+    const std::uint64_t copies_;
+    std::uint64_t next_ = kToRead;         ///< the size that its next request is taken to have
+    std::uint64_t reserved_ = 0;           ///< bytes taken to read
+    std::atomic<std::uint64_t> held_ = 0;  ///< those for what was read
+    Clock::time_point since_;
     std::list<Call*>::iterator place_;
     bool waits_ = false;
   };
 
-  /// `call` waits until Remove or TooLong.
+  /// Takes bytes for the next request of `call`. Returns false if there is no room.
+  bool Reserve(Call* call, bool must = false) {
+    const std::uint64_t bytes = call->next_ * call->copies_;
+    if (!must && !account_.TryTake(bytes)) {
+      starved_.store(true, std::memory_order_relaxed);
+      return false;
+    }
+    if (must) account_.Take(bytes);
+    call->reserved_ = bytes;
+    return true;
+  }
+  /// True if Reserve returned false since the last call.
+  bool TakeStarved() { return starved_.exchange(false, std::memory_order_relaxed); }
+  /// Frees the bytes reserved for requests that have not come within kSoon. (They are
+  /// counted when they are whole; gRPC's quota bounds what has come in part.)
+  void Lend(Clock::time_point now) {
+    const std::lock_guard lock(mutex_);
+    for (Call* const call : calls_) {
+      if (now - call->since_ < kSoon) return;
+      account_.Give(std::exchange(call->reserved_, 0));
+    }
+  }
+  /// Gives back what `answered` of `open` requests of `call` took, on the average. One
+  /// thread at a time calls it for a call.
+  void GiveBack(Call* call, std::uint64_t answered, std::uint64_t open) {
+    const std::uint64_t bytes = call->held_ * answered / std::max<std::uint64_t>(open, 1);
+    call->held_ -= bytes;
+    account_.Give(bytes);
+  }
+
+  /// `call`, for which bytes are reserved, waits until Remove or TooLong.
   void Add(Call* call) {
     const std::lock_guard lock(mutex_);
+    call->since_ = Clock::now();
     call->place_ = calls_.insert(calls_.end(), call);
     call->waits_ = true;
   }
 
-  /// Returns false if TooLong was called.
-  bool Remove(Call* call) {
+  /// Returns false if TooLong was called. `bytes`: of the request that has come.
+  bool Remove(Call* call, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(call->waits_, false)) return false;
     calls_.erase(call->place_);
+    call->next_ = std::max(bytes, kLeastToRead);
+    account_.Take(bytes * call->copies_);
+    call->held_ += bytes * call->copies_;
+    account_.Give(std::exchange(call->reserved_, 0));
     return true;
   }
 
@@ -100,6 +165,14 @@ class UnreadRequests {
     return any;
   }
 
+  /// The size that a request is taken to have before it is known (the next of a stream is
+  /// like the one before it), and for how long: guesses.
+  static constexpr std::uint64_t kToRead = 4 << 20, kLeastToRead = 256 << 10;
+  static constexpr std::chrono::seconds kSoon{2};
+
+  ByteAccount& account_;
+  const std::uint64_t most_request_;
+  std::atomic<bool> starved_{false};
   /// Held during TooLong, so that a call lives until it returns.
   std::recursive_mutex mutex_;
   std::list<Call*> calls_;

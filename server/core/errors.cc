@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "index/base/errors.h"
@@ -100,6 +101,15 @@ absl::Status NotForIndex(absl::string_view requested) {
       "INDEX_NOT_PERMITTED", {{"index", name}});
 }
 
+absl::Status PathNotPermitted(absl::string_view index) {
+  const std::string name = Echo(index);
+  return WithReason(
+      absl::PermissionDeniedError(absl::StrCat(
+          "index '", name, "': a token of some indexes names only files in the folder that the ",
+          "configuration has for this one, or below, whether or not there are others")),
+      "PATH_NOT_PERMITTED", {{"index", name}});
+}
+
 absl::Status UnknownIndex(absl::string_view requested, absl::string_view known) {
   const std::string name = Echo(requested);
   return WithResource(NotFound("index '", name, "': this server has none of that name",
@@ -123,7 +133,15 @@ absl::Status RequestTooLarge(std::uint64_t bytes) {
 absl::Status UnknownLabel(const absl::Status& why) {
   // "label 7: no vector ..."
   const absl::string_view name = why.message().substr(0, why.message().find(':'));
-  return WithResource(NotFound(why.message()), "label", name.substr(name.find(' ') + 1));
+  return WithResource({why.code(), why.message()}, "label", name.substr(name.find(' ') + 1));
+}
+
+absl::Status OfLabel(const absl::Status& why, absl::string_view label) {
+  return WithResource(why, "label", label);
+}
+
+absl::Status OfOperation(const absl::Status& why, absl::string_view operation) {
+  return WithResource(why, "operation", absl::BytesToHexString(operation));
 }
 
 absl::Status IndexLoading(absl::string_view name) {

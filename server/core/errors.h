@@ -39,14 +39,21 @@ absl::Status NotPermitted(absl::string_view needed);
 /// PERMISSION_DENIED, INDEX_NOT_PERMITTED: the same for all names beyond the rights of a
 /// token, so that it does not tell which of them exist.
 absl::Status NotForIndex(absl::string_view requested);
+/// PERMISSION_DENIED, PATH_NOT_PERMITTED: the same for all paths that an operator of some
+/// indexes may not name, whether there is a file or not.
+absl::Status PathNotPermitted(absl::string_view index);
 /// NOT_FOUND, resource of type "index". A long name is cut to its beginning, as are the
 /// `known` names, which follow it, if there are any.
 absl::Status UnknownIndex(absl::string_view name, absl::string_view known);
 /// RESOURCE_EXHAUSTED, METADATA_TOO_LARGE. A retry cannot succeed.
 absl::Status HeadersTooLarge(std::size_t bytes, std::size_t most);
-/// Turns the engine's error for an unknown label into NOT_FOUND, resource of type
+/// The engine's error for a label, which its message begins with, with a resource of type
 /// "label".
 absl::Status UnknownLabel(const absl::Status& why);
+/// The engine's NOT_FOUND or ALREADY_EXISTS for a label of a write, with a resource of
+/// type "label"; of its name, type "operation", in hexadecimal digits.
+absl::Status OfLabel(const absl::Status& why, absl::string_view label);
+absl::Status OfOperation(const absl::Status& why, absl::string_view operation);
 /// UNAVAILABLE, INDEX_LOADING. A retry may succeed.
 absl::Status IndexLoading(absl::string_view name);
 /// ABORTED: the index is being loaded, or was removed while it was. A retry may succeed.

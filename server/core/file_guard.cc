@@ -70,8 +70,8 @@ void Forget(const std::atomic<bool>* torn) {
   }
 }
 
-bool SameTime(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+std::int64_t TimeOf(const struct stat& of) {
+  return of.st_mtim.tv_sec * std::int64_t{1'000'000'000} + of.st_mtim.tv_nsec;
 }
 
 }  // namespace
@@ -84,6 +84,7 @@ absl::StatusOr<std::unique_ptr<FileGuard>> FileGuard::Take(const std::string& pa
   std::unique_ptr<FileGuard> guard(new FileGuard(path, std::move(file)));
   if (fstat(fd, &guard->before_) != 0) return ErrnoError(errno, "stat", path);
   if (!S_ISREG(guard->before_.st_mode)) return InvalidArgument(path, ": not a regular file");
+  guard->trusted_ = TimeOf(guard->before_);
   guard->lease_ = fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
   return guard;
 }
@@ -111,13 +112,29 @@ absl::Status FileGuard::CheckOpened() {
   return absl::OkStatus();
 }
 
-bool FileGuard::Changed() const {
+bool FileGuard::Changed() {
   if (torn_.load(std::memory_order_relaxed)) return true;
+  const int fd = file_.fd();
   // If the kernel wants a lease back, F_GETLEASE returns the type it will become.
-  if (lease_) return fcntl(file_.fd(), F_GETLEASE) != F_RDLCK;
+  if (lease_ ? fcntl(fd, F_GETLEASE) != F_RDLCK : Touched()) {
+    const std::lock_guard lock(mutex_);
+    // A lease is refused while a writer has the file open, and one that waits has it. The
+    // first call asks this and lets none go on; what is wanted back ends with the lease.
+    if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
+      fcntl(fd, F_SETLEASE, F_UNLCK);
+      lease_ = fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+      if (!lease_) return true;
+    } else if (errno == EAGAIN) {
+      return true;
+    }
+  }
   struct stat now {};
-  return fstat(file_.fd(), &now) != 0 || now.st_size != before_.st_size ||
-         !SameTime(now.st_mtim, before_.st_mtim);
+  return fstat(fd, &now) != 0 || now.st_size != before_.st_size;
+}
+
+std::int64_t FileGuard::TimeNow() const {
+  struct stat now {};
+  return fstat(file_.fd(), &now) == 0 ? TimeOf(now) : 0;
 }
 
 void FileGuard::Release() {

@@ -4,13 +4,20 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <span>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -46,13 +53,81 @@ TEST_F(FileGuardTest, AWriterWaitsUntilItIsLetGoOn) {
   if (!guard->has_lease()) GTEST_SKIP() << "no leases on the file system of " << path_;
   EXPECT_TRUE(guard->CheckOpened().ok());
   EXPECT_FALSE(guard->Changed());
+  for (const bool cuts : {false, true}) {
+    const auto next = cuts ? Taken(path_) : nullptr;
+    FileGuard& asked = cuts ? *next : *guard;
+    std::atomic<bool> written{false};
+    std::thread writer([&] {
+      if (cuts) {
+        EXPECT_EQ(truncate(path_.c_str(), kBytes), 0);
+      } else {
+        close(open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+      }
+      written = true;
+    });
+    while (!asked.Changed()) std::this_thread::yield();
+    EXPECT_TRUE(asked.Changed()) << "as long as it waits";
+    EXPECT_FALSE(written);
+    asked.Release();
+    writer.join();
+  }
+}
+
+TEST_F(FileGuardTest, AnOpenThatWasRefusedIsNoChange) {
+  const auto guard = Taken(path_);
+  if (!guard->has_lease()) GTEST_SKIP() << "no leases on the file system of " << path_;
+  for (const int how : {O_RDWR, O_WRONLY, O_WRONLY | O_TRUNC, O_RDWR | O_APPEND}) {
+    EXPECT_EQ(open(path_.c_str(), how | O_NONBLOCK | O_CLOEXEC), -1);
+    EXPECT_EQ(errno, EWOULDBLOCK);
+    EXPECT_FALSE(guard->Changed());
+    EXPECT_FALSE(guard->Touched());
+  }
+  // Its writers wait as before.
+  EXPECT_TRUE(guard->has_lease());
   EXPECT_EQ(OpenToWrite(), -1);
-  EXPECT_EQ(errno, EWOULDBLOCK);
-  EXPECT_TRUE(guard->Changed());
-  guard->Release();
-  const int file = OpenToWrite();
-  EXPECT_GE(file, 0);
-  close(file);
+}
+
+TEST_F(FileGuardTest, AWriterThatGaveUpIsNoChange) {
+  const auto guard = Taken(path_);
+  if (!guard->has_lease()) GTEST_SKIP() << "no leases on the file system of " << path_;
+  const pid_t writer = fork();
+  if (writer == 0) _exit(open(path_.c_str(), O_WRONLY) < 0 ? 1 : 0);
+  while (!guard->Changed()) std::this_thread::yield();
+  kill(writer, SIGKILL);
+  ASSERT_EQ(waitpid(writer, nullptr, 0), writer);
+  EXPECT_FALSE(guard->Changed());
+  EXPECT_TRUE(guard->has_lease());
+}
+
+TEST_F(FileGuardTest, NewTimesAloneCallForALookAtTheContent) {
+  for (const bool lease : {true, false}) {
+    const int writer = lease ? -1 : OpenToWrite();
+    const auto guard = Taken(path_);
+    if (!lease) close(writer);
+    for (const std::int64_t second : {1'000'000'000, 1'900'000'000}) {
+      const timespec times[2] = {{second, 0}, {second, 5}};
+      ASSERT_EQ(utimensat(AT_FDCWD, path_.c_str(), times, 0), 0);
+      EXPECT_TRUE(guard->Touched());
+      EXPECT_FALSE(guard->Changed());
+      guard->Trust(guard->TimeNow());
+      EXPECT_FALSE(guard->Touched());
+    }
+  }
+}
+
+TEST_F(FileGuardTest, WhatLeavesTheContentIsNoChange) {
+  const auto guard = Taken(path_);
+  const std::string other = path_ + ".other";
+  EXPECT_EQ(chmod(path_.c_str(), 0640), 0);
+  EXPECT_EQ(chown(path_.c_str(), geteuid(), getegid()), 0);
+  EXPECT_EQ(link(path_.c_str(), other.c_str()), 0);
+  EXPECT_EQ(unlink(other.c_str()), 0);
+  const timespec read_only[2] = {{1'000'000'000, 0}, {0, UTIME_OMIT}};
+  EXPECT_EQ(utimensat(AT_FDCWD, path_.c_str(), read_only, 0), 0);
+  EXPECT_EQ(rename(path_.c_str(), other.c_str()), 0);
+  EXPECT_EQ(rename(other.c_str(), path_.c_str()), 0);
+  EXPECT_FALSE(guard->Changed());
+  EXPECT_FALSE(guard->Touched());
 }
 
 TEST_F(FileGuardTest, WithoutALeaseSizeAndTimeTell) {
@@ -63,7 +138,26 @@ TEST_F(FileGuardTest, WithoutALeaseSizeAndTimeTell) {
   EXPECT_FALSE(guard->Changed());
   EXPECT_EQ(pwrite(writer, "y", 1, 5), 1);
   EXPECT_TRUE(guard->Changed());
+  EXPECT_TRUE(guard->Touched());
   close(writer);
+  EXPECT_FALSE(guard->Changed()) << "only its checksums can tell";
+  EXPECT_TRUE(guard->Touched());
+}
+
+TEST_F(FileGuardTest, AWriteThroughAMappingIsSeenByItsTime) {
+  const int writer = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+  void* mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, writer, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  close(writer);
+  struct statfs disk {};
+  ASSERT_EQ(statfs(path_.c_str(), &disk), 0);
+  const auto guard = Taken(path_);
+  EXPECT_FALSE(guard->has_lease()) << "the mapping may be written to";
+  EXPECT_FALSE(guard->Touched());
+  static_cast<char*>(mapped)[3] = 'y';
+  ASSERT_EQ(msync(mapped, kBytes, MS_SYNC), 0);
+  EXPECT_EQ(guard->Touched(), disk.f_type != TMPFS_MAGIC);
+  munmap(mapped, kBytes);
 }
 
 TEST_F(FileGuardTest, APageThatIsGoneReadsAsZerosAndTells) {

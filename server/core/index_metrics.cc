@@ -11,8 +11,9 @@
 namespace hmann::server {
 namespace {
 
-constexpr std::array kMethods = {"Search", "SearchBatch", "SearchStream", "Get",  "Describe",
-                                 "List",   "Health",      "Admin",        "Write"};
+constexpr std::array kMethods = {"Search", "SearchBatch", "SearchStream", "Get", "Describe",
+                                 "List",   "Health",      "Admin",        "Put", "Delete",
+                                 "Update", "WriteStream", "Compact"};
 
 /// Bucket bounds from a search in memory to one that waited, a factor of 2 to 2.5 apart.
 std::unique_ptr<prometheus::Histogram> TimeHistogram() {
@@ -29,10 +30,10 @@ IndexMetrics::IndexMetrics(std::string index) : index_(std::move(index)), waited
 IndexMetrics::~IndexMetrics() = default;
 
 void IndexMetrics::Ended(Method method, const absl::Status& status, std::chrono::nanoseconds took,
-                         std::size_t queries) {
+                         std::size_t count) {
   if (status.ok()) {
     seconds_[static_cast<std::size_t>(method)]->Observe(ToSeconds(took));
-    queries_ += queries;
+    (method >= Method::kPut ? written_ : queries_) += count;
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -78,6 +79,8 @@ void IndexMetrics::Show(MetricsPage& page) const {
   const auto counter = [&](const char* name, const char* help, const auto& count) {
     page.Counter(name, help, static_cast<double>(count.load()), {{"index", index_}});
   };
+  counter("hmann_written_rows_total", "Vectors that answered calls put, deleted or updated",
+          written_);
   counter("hmann_queries_total", "Queries that were answered", queries_);
   counter("hmann_node_accesses_total", "Records of slow memory that queries used, with repeats",
           node_accesses_);

@@ -23,7 +23,8 @@ namespace hmann::server {
 
 class MetricsPage;
 
-/// The method of a call. In a stream, each query counts as one call.
+/// The method of a call. In a stream, each query or write counts as one call. Those from
+/// kPut on write.
 enum class Method {
   kSearch,
   kSearchBatch,
@@ -33,7 +34,11 @@ enum class Method {
   kList,
   kHealth,
   kAdmin,
-  kWrite
+  kPut,
+  kDelete,
+  kUpdate,
+  kWriteStream,
+  kCompact
 };
 
 /// The counters of one index, or of the calls that name none. They go with it.
@@ -47,7 +52,7 @@ class IndexMetrics {
 
   /// As Metrics::Ended.
   void Ended(Method method, const absl::Status& status, std::chrono::nanoseconds took,
-             std::size_t queries);
+             std::size_t count);
   /// Records that a call waited so long for a thread.
   void Waited(std::chrono::nanoseconds time);
   /// As Metrics::Worked.
@@ -59,8 +64,8 @@ class IndexMetrics {
   const std::string index_;
   std::vector<std::unique_ptr<prometheus::Histogram>> seconds_;  ///< by method
   const std::unique_ptr<prometheus::Histogram> waited_;
-  std::atomic<std::uint64_t> queries_{0}, node_accesses_{0}, io_reads_{0}, io_bytes_{0},
-      distances_{0};
+  std::atomic<std::uint64_t> queries_{0}, written_{0}, node_accesses_{0}, io_reads_{0},
+      io_bytes_{0}, distances_{0};
   mutable std::mutex mutex_;
   std::map<std::tuple<Method, absl::StatusCode, std::string>, std::uint64_t> failures_;
 };

@@ -14,7 +14,8 @@
 namespace hmann::server {
 namespace {
 
-void ShowCollection(const std::string& name, const CollectionInfo& info, MetricsPage& page) {
+void ShowCollection(const ServedIndex& index, const CollectionInfo& info, MetricsPage& page) {
+  const std::string& name = index.name();
   const auto gauge = [&](const char* metric, const char* help, double value) {
     page.Gauge(metric, help, value, {{"index", name}});
   };
@@ -24,6 +25,15 @@ void ShowCollection(const std::string& name, const CollectionInfo& info, Metrics
         static_cast<double>(info.delta_rows));
   gauge("hmann_collection_delta_bytes", "Memory that they take",
         static_cast<double>(info.delta_bytes));
+  gauge("hmann_collection_delta_limit_bytes", "Memory that they may take",
+        static_cast<double>(info.delta_limit));
+  gauge("hmann_collection_dead_bytes", "What of it rows take that were replaced or deleted",
+        static_cast<double>(info.dead_bytes));
+  gauge("hmann_collection_free_disk_bytes", "Bytes that are free where the collection lies",
+        static_cast<double>(index.free_disk_bytes()));
+  gauge("hmann_collection_lost_writes",
+        "Writes that were on disk once and that the journal had no more when it was opened",
+        static_cast<double>(info.lost_writes));
   gauge("hmann_collection_unmerged_seconds",
         "Since the last merge began, or the collection was opened; 0: all are merged",
         info.unmerged_seconds);
@@ -43,9 +53,12 @@ void ShowCollection(const std::string& name, const CollectionInfo& info, Metrics
         info.last_error.empty() ? 0 : 1);
   page.Counter("hmann_collection_merges_total", "Merges since the collection was opened",
                static_cast<double>(info.merges), {{"index", name}});
+  page.Counter("hmann_collection_merge_failures_total",
+               "Merges that failed since the collection was opened",
+               static_cast<double>(info.merge_failures), {{"index", name}});
 }
 
-void ShowIndex(ServedIndex& index, MetricsPage& page) {
+void ShowIndex(ServedIndex& index, Writers* writers, MetricsPage& page) {
   index.metrics().Show(page);
   const std::string& name = index.name();
   const IndexState now = index.state();
@@ -75,8 +88,13 @@ void ShowIndex(ServedIndex& index, MetricsPage& page) {
   }
   const absl::StatusOr<Snapshot> served = index.Get();
   if (!served.ok()) return;
-  if (served->moment() != nullptr)
-    ShowCollection(name, served->generation().collection()->info(), page);
+  if (served->moment() != nullptr) {
+    ShowCollection(index, served->generation().collection()->info(), page);
+    if (writers != nullptr) {
+      gauge("hmann_collection_waiting_writes", "Calls that wait for a thread that writes",
+            static_cast<double>(writers->Waiting(served->generation().number())));
+    }
+  }
   const IndexInfo info = served->Describe();
   gauge("hmann_index_generation", "Which of the files that were served under all names this is",
         static_cast<double>(served->generation().number()));
@@ -156,16 +174,17 @@ const char* Name(Refusal refusal) {
 std::string Metrics::Text(const SearchPool& pool, const ProcessFacts& facts) const {
   MetricsPage page;
   of_none_.Show(page);
-  for (const auto& index : registry_.indexes()) ShowIndex(*index, page);
+  for (const auto& index : registry_.indexes()) ShowIndex(*index, facts.writers, page);
   ShowPool(pool.load(), page);
   if (facts.connections != nullptr) ShowConnections(facts, page);
   page.Counter("hmann_log_lines_dropped_total", "Log lines that were not read in time",
                static_cast<double>(facts.dropped_log_lines));
   page.Counter("hmann_reload_failures_total",
-               "Changed files that were not accepted: tokens, TLS, tuned",
+               "Changed files that were not accepted: configuration, tokens, TLS, tuned",
                static_cast<double>(facts.failed_reloads));
   if (facts.certificate_expires.has_value()) {
-    page.Gauge("hmann_certificate_expires_seconds", "When the certificate expires, since 1970",
+    page.Gauge("hmann_certificate_expiry_timestamp_seconds",
+               "When the certificate expires, since 1970",
                static_cast<double>(*facts.certificate_expires));
   }
   ShowProcess(started_, page);

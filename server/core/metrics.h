@@ -13,6 +13,7 @@
 #include "hmann/counters.h"
 #include "server/core/registry.h"
 #include "server/core/search_pool.h"
+#include "server/core/writers.h"
 
 namespace hmann::server {
 
@@ -32,6 +33,7 @@ struct ConnectionCounts {
 /// What Metrics::Text shows of the process beyond calls.
 struct ProcessFacts {
   const ConnectionCounts* connections = nullptr;  ///< null while there are none
+  Writers* writers = nullptr;                     ///< null: none
   std::uint64_t failed_handshakes = 0, http_refused = 0, dropped_log_lines = 0, failed_reloads = 0;
   std::optional<std::int64_t> certificate_expires;  ///< seconds since 1970
 };
@@ -46,11 +48,11 @@ class Metrics {
   explicit Metrics(const Registry& registry) : registry_(registry) {}
 
   /// Records the end of a call. `index`: null when the call named no index of this
-  /// server. `took`: time since its request had arrived. `queries`: the number in the
-  /// call.
+  /// server. `took`: time since its request had arrived. `count`: of the queries in the
+  /// call, or of the rows that it wrote.
   void Ended(Method method, const ServedIndex* index, const absl::Status& status,
-             std::chrono::nanoseconds took, std::size_t queries) {
-    (index == nullptr ? of_none_ : index->metrics()).Ended(method, status, took, queries);
+             std::chrono::nanoseconds took, std::size_t count) {
+    (index == nullptr ? of_none_ : index->metrics()).Ended(method, status, took, count);
   }
   /// Records the work that the queries of a call took.
   void Worked(const ServedIndex& index, const Counters& work) { index.metrics().Worked(work); }

@@ -137,7 +137,7 @@ absl::Status Choose(const Snapshot& index, SearchParams requested, const Filter*
                     RequestParams* options) {
   if (index.moment() != nullptr) {
     HMANN_ASSIGN_OR_RETURN(options->prepared, Prepare(index.moment(), requested, filter));
-    options->search.params = ParamsOf(*options->prepared);
+    options->search = SearchOf(*options->prepared);
     if (filter != nullptr) {
       options->matching = MatchingRows(*options->prepared);
     } else {

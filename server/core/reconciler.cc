@@ -1,8 +1,10 @@
 #include "server/core/reconciler.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -229,6 +231,23 @@ void Reconciler::Loaded(Entry& entry, const FileVersion& version,
   }
   entry.tried = !entry.due;
   Settle();
+}
+
+bool Reconciler::InFolderOf(const std::string& name, const std::string& path) const {
+  namespace fs = std::filesystem;
+  const std::lock_guard lock(mutex_);
+  const auto entry = std::find_if(entries_.begin(), entries_.end(), [&name](const auto& one) {
+    return one->wanted && one->spec.name == name;
+  });
+  std::error_code error;  // of the working folder
+  if (entry == entries_.end()) return false;
+  fs::path folder = fs::absolute((*entry)->spec.path, error).lexically_normal();
+  if (!(*entry)->spec.versions) folder = folder.parent_path();
+  const fs::path full = fs::absolute(path, error);
+  // What `..` means after a symbolic link is not known.
+  if (error || std::find(full.begin(), full.end(), "..") != full.end()) return false;
+  const fs::path inside = full.lexically_normal().lexically_relative(folder);
+  return !inside.empty() && *inside.begin() != "..";
 }
 
 bool Reconciler::tried() const {

@@ -47,6 +47,10 @@ class Reconciler {
   absl::StatusOr<bool> Want(const std::vector<IndexSpec>& indexes, const Aliases& aliases);
   /// Begins what is due, and never waits. To be called often.
   void Tick();
+  /// Whether `path` is in the folder that has the file or the versions of the index of
+  /// this name, or below. Symbolic links in it are not looked at. An index that is not
+  /// wanted has no folder.
+  bool InFolderOf(const std::string& name, const std::string& path) const;
   /// True once each of the indexes that were wanted first has been tried.
   bool tried() const;
 

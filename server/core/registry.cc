@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "server/core/errors.h"
+#include "spdlog/spdlog.h"
 
 namespace hmann::server {
 namespace {
@@ -316,6 +319,28 @@ bool ServedIndex::WithdrawIfChanged() {
                          ": changed while it was served; write a new file and rename it instead"));
 }
 
+bool ServedIndex::WantsCheck() {
+  if (state() != IndexState::kServing) return false;
+  const Snapshot now(this);
+  return now.generation_ != nullptr && now.generation().Touched() &&
+         !now.generation().checked_.exchange(true);
+}
+
+bool ServedIndex::WithdrawIfDamaged() {
+  const Snapshot now(this);
+  if (now.index() == nullptr || now.moment() != nullptr) return false;
+  FileGuard& guard = *now.generation().guard_;
+  const std::int64_t time = guard.TimeNow();
+  const absl::Status same =
+      now.index()->Scrub([&now](std::uint64_t) { return now.generation().current(); });
+  guard.Trust(time);  // unless it can be read, the scrubber tries again
+  now.generation().checked_ = false;
+  if (absl::IsDataLoss(same)) return Withdraw(now, same);
+  spdlog::info("index {}: its file has new times, its content is {}", name(),
+               same.ok() ? "as it was" : std::string(same.message()));
+  return false;
+}
+
 bool ServedIndex::Withdraw(const Snapshot& what, absl::Status why) {
   {
     const std::lock_guard lock(mutex_);
@@ -337,6 +362,21 @@ absl::StatusOr<bool> ServedIndex::ReloadTuned(bool requested) {
   if (!changed && !requested) return false;
   HMANN_RETURN_IF_ERROR(now.index()->ReadTuned());
   return changed;
+}
+
+void ServedIndex::LookAtCollection() {
+  const Snapshot now(this);
+  if (state() != IndexState::kServing || now.moment() == nullptr) return;
+  std::error_code error;
+  const std::filesystem::space_info disk = std::filesystem::space(now.generation().path(), error);
+  free_disk_bytes_ = error ? 0 : disk.available;
+  const std::string complaint = now.generation().collection()->info().last_error;
+  if (std::exchange(complaint_, complaint) == complaint) return;
+  if (complaint.empty()) {
+    spdlog::info("index {}: what failed in the background succeeds again", name());
+  } else {
+    spdlog::error("index {}: in the background: {}", name(), complaint);
+  }
 }
 
 ServedFacts ServedIndex::facts() const {

@@ -103,6 +103,7 @@ class Generation {
   void Retire();
   /// Lets no further search start; returns when the running ones have ended.
   void Withdraw();
+  bool Touched() const { return guard_ != nullptr && guard_->Touched(); }
 
   const std::uint64_t number_;
   const std::string path_;
@@ -112,6 +113,7 @@ class Generation {
   IndexInfo shape_;
   FileStamp tuned_{};                       // of the tuned table; used by Open, then by ReloadTuned
   const std::unique_ptr<FileGuard> guard_;  // null: of a collection, whose files are its own
+  std::atomic<bool> checked_{false};        // its content, now, by a thread
   std::atomic<bool> retired_{false}, withdrawn_{false};  // written under mutex_
   std::mutex mutex_;                                     // guards all below
   std::condition_variable returned_;
@@ -205,6 +207,11 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
   /// Withdraws a serving index whose file has changed. Returns false if it has not
   /// changed or is not serving.
   bool WithdrawIfChanged();
+  /// True, once, when the file of a serving index has new times: then call
+  /// WithdrawIfDamaged, which compares all that is read in place with its checksums. That
+  /// may take long. It returns true if it withdrew the index.
+  bool WantsCheck();
+  bool WithdrawIfDamaged();
   /// Withdraws a serving index: no search starts any more, running ones end, and then a
   /// waiting writer may change the file. Returns false if the index is not serving, or no
   /// longer serves `what`.
@@ -213,6 +220,12 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
   /// Reads the tuned table of a serving index if its file changed, or if `requested`.
   /// Returns true if it changed. Errors: those of ReadTunedTable. One thread at a time.
   absl::StatusOr<bool> ReloadTuned(bool requested);
+  /// Looks how much of its disk a collection that is served has free, and logs what fails
+  /// in its background, and when that ends. One thread at a time; it waits as long as
+  /// storage hangs.
+  void LookAtCollection();
+  /// As LookAtCollection saw it; 0: it is none.
+  std::uint64_t free_disk_bytes() const { return free_disk_bytes_; }
   /// Sets the state to FAILED, after a load that was not tried.
   void Fail(absl::Status why);
 
@@ -239,6 +252,8 @@ class ServedIndex : public std::enable_shared_from_this<ServedIndex> {
   std::atomic<std::shared_ptr<Generation>> current_;  // not null once the state was SERVING
   WorkMeter meter_;
   ScrubProgress scrub_;
+  std::atomic<std::uint64_t> free_disk_bytes_{0};
+  std::string complaint_;  // of the collection; used by LookAtCollection
   mutable IndexMetrics metrics_;
   mutable std::mutex mutex_;  // guards all below, and writes to state_ and current_
   IndexSpec spec_;

@@ -47,7 +47,11 @@ void QueuedRequest::Fail(std::size_t query, const absl::Status& status) {
   failed_at_.store(error_.item, std::memory_order_relaxed);
 }
 
-SearchPool::SearchPool(int threads, const PoolBounds& bounds) : threads_(threads), bounds_(bounds) {
+SearchPool::SearchPool(int threads, const PoolBounds& bounds)
+    : threads_(threads),
+      bounds_(bounds),
+      own_(bounds.bytes),
+      account_(bounds.account == nullptr ? own_ : *bounds.account) {
   workers_.reserve(static_cast<std::size_t>(threads) * 2);
   for (int i = 0; i < threads; ++i) {
     workers_.emplace_back([this] { Loop(quick_); });
@@ -75,7 +79,7 @@ PoolLoad SearchPool::load() const {
     for (const QueuedRequest* job : lane.jobs) load.work += job->Left();
     return load;
   };
-  return {of(quick_), of(bulk_), bytes_};
+  return {of(quick_), of(bulk_), account_.used()};
 }
 
 SearchPool::Demand SearchPool::DemandOf(const QueuedRequest& job) {
@@ -113,11 +117,17 @@ std::chrono::nanoseconds SearchPool::Late(const Lane& lane, const Demand& demand
 
 absl::Status SearchPool::Admit(const Lane& lane, const Demand& demand) const {
   if (lane.jobs.size() >= bounds_.queue) return QueueFull(bounds_.queue, RetryDelay(lane));
-  if (bytes_ > 0 && bytes_ + demand.bytes > bounds_.bytes)
-    return MemoryFull(bounds_.bytes, RetryDelay(lane));
+  if (bytes_ > 0 && !account_.HasRoom(demand.bytes))
+    return MemoryFull(account_.most(), RetryDelay(lane));
   if (const std::chrono::nanoseconds late = Late(lane, demand); late.count() > 0)
     return NoTime(demand.all, AtLeastAMillisecond(late));
   return absl::OkStatus();
+}
+
+/// Requires the mutex.
+void SearchPool::Count(std::int64_t bytes) {
+  bytes_ += static_cast<std::uint64_t>(bytes);
+  account_.Take(static_cast<std::uint64_t>(bytes));
 }
 
 /// Finds the job that gives way to `demand`: the last unstarted job of the caller with
@@ -148,7 +158,7 @@ absl::Status SearchPool::AdmitWithShares(Lane& lane, const Demand& demand,
     if (other == nullptr) break;
     give_way->push_back(other);
     std::erase(lane.jobs, other);
-    bytes_ -= other->bytes_;
+    Count(-static_cast<std::int64_t>(other->bytes_));
     status = Admit(lane, demand);
   }
   if (!status.ok()) TakeBack(lane, *give_way);
@@ -158,7 +168,7 @@ absl::Status SearchPool::AdmitWithShares(Lane& lane, const Demand& demand,
 void SearchPool::TakeBack(Lane& lane, std::vector<QueuedRequest*>& given_way) {
   for (; !given_way.empty(); given_way.pop_back()) {
     Insert(lane, given_way.back());
-    bytes_ += given_way.back()->bytes_;
+    Count(static_cast<std::int64_t>(given_way.back()->bytes_));
   }
 }
 
@@ -237,7 +247,7 @@ absl::Status SearchPool::Submit(QueuedRequest* job, Caller caller) {
     Remember(demand, !status.ok());
     if (!status.ok()) return status;
     Insert(lane, job);
-    bytes_ += job->bytes_;
+    Count(static_cast<std::int64_t>(job->bytes_));
     if (!give_way.empty()) delay = RetryDelay(lane);
   }
   // From here on, the job may be deleted.
@@ -346,7 +356,7 @@ void SearchPool::Release(Lane& lane, bool here, const Work& work, std::uint64_t 
     const std::lock_guard lock(mutex_);
     --lane.busy;
     lane.running -= work.estimate;
-    bytes_ -= bytes;
+    Count(-static_cast<std::int64_t>(bytes));
     if (here) here_ = false;
     more = here && !lane.jobs.empty();
   }

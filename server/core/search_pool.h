@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "hmann/hmann.h"
 #include "index/base/errors.h"
+#include "server/core/byte_account.h"
 #include "server/core/registry.h"
 #include "server/core/work_meter.h"
 
@@ -98,7 +99,7 @@ struct PoolLoad {
     int busy = 0;                      ///< running searches
   };
   Lane quick, bulk;
-  std::uint64_t bytes = 0;  ///< accepted requests and replies, approximate
+  std::uint64_t bytes = 0;  ///< of the account: requests and replies, approximate
 };
 
 /// Limits on what may wait for a pool.
@@ -106,6 +107,7 @@ struct PoolBounds {
   std::size_t queue = 256;                                  ///< jobs per lane, even in part
   std::uint64_t bytes = 1 << 30;                            ///< of all accepted jobs
   std::chrono::nanoseconds work = std::chrono::minutes(1);  ///< of one job, estimated
+  ByteAccount* account = nullptr;  ///< counts the bytes of others, too; outlives the pool
 };
 
 /// The search threads of a server, in two lanes, so that short requests never wait for
@@ -197,6 +199,7 @@ class SearchPool {
   static void Insert(Lane& lane, QueuedRequest* job);
   static Demand DemandOf(const QueuedRequest& job);
   Lane& LaneOf(const Demand& demand);
+  void Count(std::int64_t bytes);
   void Remember(const Demand& demand, bool refused);
   absl::Status Admit(const Lane& lane, const Demand& demand) const;
   absl::Status AdmitWithShares(Lane& lane, const Demand& demand,
@@ -208,6 +211,8 @@ class SearchPool {
 
   const int threads_;
   const PoolBounds bounds_;
+  ByteAccount own_;  ///< without one in bounds_
+  ByteAccount& account_;
   mutable std::mutex mutex_;
   Lane quick_, bulk_;
   std::uint64_t bytes_ = 0;                              // of submitted jobs that are not complete

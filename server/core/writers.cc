@@ -16,18 +16,12 @@ constexpr std::chrono::milliseconds kStay(100);
 
 }  // namespace
 
-absl::Status Writers::Submit(std::uint64_t generation, std::uint64_t bytes,
-                             std::function<void()> write) {
+absl::Status Writers::Submit(std::uint64_t generation, std::function<void()> write) {
   {
     const std::lock_guard lock(mutex_);
     Queue& queue = queues_[generation];
     if (queue.waiting.size() >= kMostWaiting) return QueueFull(kMostWaiting, kComeAgain);
-    if (bytes_ > 0 && bytes_ + bytes > most_bytes_) {
-      if (queue.threads == 0) queues_.erase(generation);
-      return MemoryFull(most_bytes_, kComeAgain);
-    }
-    bytes_ += bytes;
-    queue.waiting.push_back({bytes, std::move(write)});
+    queue.waiting.push_back(std::move(write));
     queue.wake.notify_one();
     if (queue.threads == kMostThreads || queue.waiting.size() <= queue.idle)
       return absl::OkStatus();
@@ -38,9 +32,15 @@ absl::Status Writers::Submit(std::uint64_t generation, std::uint64_t bytes,
   return absl::OkStatus();
 }
 
+std::size_t Writers::Waiting(std::uint64_t generation) {
+  const std::lock_guard lock(mutex_);
+  const auto queue = queues_.find(generation);
+  return queue == queues_.end() ? 0 : queue->second.waiting.size();
+}
+
 void Writers::Drain(std::uint64_t generation) {
   while (true) {
-    Waiting next{};
+    std::function<void()> next;
     {
       std::unique_lock lock(mutex_);
       Queue& queue = queues_[generation];
@@ -54,10 +54,7 @@ void Writers::Drain(std::uint64_t generation) {
       next = std::move(queue.waiting.front());
       queue.waiting.pop_front();
     }
-    next.write();
-    next.write = nullptr;
-    const std::lock_guard lock(mutex_);
-    bytes_ -= next.bytes;
+    next();
   }
 }
 

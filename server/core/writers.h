@@ -22,22 +22,19 @@ namespace hmann::server {
 /// Thread safety: all methods may be called from any thread.
 class Writers {
  public:
-  /// `most_bytes`: of requests that wait. `loader` provides the threads; it is stopped
-  /// before this ends.
-  Writers(Loader* loader, std::uint64_t most_bytes) : loader_(*loader), most_bytes_(most_bytes) {}
+  /// `loader` provides the threads; it is stopped before this ends.
+  explicit Writers(Loader* loader) : loader_(*loader) {}
 
-  /// Runs `write` soon, which changes the collection of this number; `bytes`: of its
-  /// request. Errors, after which it does not run: RESOURCE_EXHAUSTED with QUEUE_FULL or
-  /// MEMORY_FULL.
-  absl::Status Submit(std::uint64_t generation, std::uint64_t bytes, std::function<void()> write);
+  /// Runs `write` soon, which changes the collection of this number. Errors, after which
+  /// it does not run: RESOURCE_EXHAUSTED with QUEUE_FULL.
+  absl::Status Submit(std::uint64_t generation, std::function<void()> write);
+
+  /// How many wait for this collection.
+  std::size_t Waiting(std::uint64_t generation);
 
  private:
-  struct Waiting {
-    std::uint64_t bytes;
-    std::function<void()> write;
-  };
   struct Queue {
-    std::deque<Waiting> waiting;
+    std::deque<std::function<void()>> waiting;
     std::size_t threads = 0, idle = 0;  ///< idle: those that wait for more
     std::condition_variable wake;
   };
@@ -45,9 +42,7 @@ class Writers {
   void Drain(std::uint64_t generation);
 
   Loader& loader_;
-  const std::uint64_t most_bytes_;
-  std::mutex mutex_;  // guards all below
-  std::uint64_t bytes_ = 0;
+  std::mutex mutex_;                       // guards all below
   std::map<std::uint64_t, Queue> queues_;  // by generation; those with threads
 };
 

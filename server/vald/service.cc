@@ -116,13 +116,6 @@ ValdService::ValdService(Calls* calls, Writers* writers, Loader* loader,
   AddWrites();
 }
 
-grpc::ServerUnaryReactor* ValdService::Search(grpc::CallbackServerContext* context,
-                                              const grpc::ByteBuffer* request,
-                                              grpc::ByteBuffer* reply) {
-  return calls_.Small<ByVectors<SmallCall<QueryRequest>, wire::Search_Request>>(context, *request,
-                                                                                reply);
-}
-
 grpc::ServerGenericBidiReactor* ValdService::Begin(grpc::GenericCallbackServerContext* context) {
   if (context->method() == "/vald.v1.Object/StreamListObject") return List(context);
   const auto found = methods_.find(context->method());
@@ -130,7 +123,7 @@ grpc::ServerGenericBidiReactor* ValdService::Begin(grpc::GenericCallbackServerCo
   const Entry& entry = found->second;
   if (!entry.streams)
     return calls_.Unary(context, entry.method, entry.begin,
-                        entry.method != Method::kWrite && entry.method != Method::kDescribe);
+                        entry.method < Method::kPut && entry.method != Method::kDescribe);
   return calls_.Stream(context, entry.method, [&](Access access) {
     return MakeStreamOfCalls(&calls_, entry.method, entry.begin, ValdStreamed, context,
                              std::move(access));

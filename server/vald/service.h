@@ -21,7 +21,7 @@ grpc::ByteBuffer ValdStreamed(const absl::Status& status, const grpc::ByteBuffer
 /// Answers what Vald's gateways, index managers and clients ask of an agent: v1.8, and
 /// IndexInfo where v1.7 has it. It stands for one index, Serving::nameless. Its calls
 /// take the way of hmann.v1: rights, queue, shares and metrics are the same.
-class ValdService : public ::vald::v1::Search::WithRawCallbackMethod_Search<
+class ValdService : public ::vald::v1::Search::WithGenericMethod_Search<
                         ::vald::v1::Search::WithGenericMethod_SearchByID<
                             ::vald::v1::Search::WithGenericMethod_MultiSearch<
                                 ::vald::v1::Search::WithGenericMethod_MultiSearchByID<
@@ -32,10 +32,6 @@ class ValdService : public ::vald::v1::Search::WithRawCallbackMethod_Search<
   /// `agents`: the addresses that the discoverer tells. The others outlive this.
   ValdService(Calls* calls, Writers* writers, Loader* loader, std::vector<std::string> agents);
 
-  using WithRawCallbackMethod_Search::Search;
-  grpc::ServerUnaryReactor* Search(grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* request,
-                                   grpc::ByteBuffer* reply) override;
   /// Begins any other call; nullptr: Vald has no such method, or this does not answer it.
   grpc::ServerGenericBidiReactor* Begin(grpc::GenericCallbackServerContext* context);
 

@@ -63,10 +63,18 @@ absl::Status Change(const Request& request, const Snapshot& index, const Request
     HMANN_RETURN_IF_ERROR(
         AddChange(*parts[i], i, parts.size(), index, &batch, locations->add_locations()));
   }
-  const absl::Status status = index.generation().collection()->Write(batch).status();
-  return index.ForClients(
-      OfWrite(absl::IsNotFound(status) ? UnknownLabel(status) : status, kTryAgain));
+  absl::Status status = index.generation().collection()->Write(batch).status();
+  // "label 7: no vector ..."
+  if (absl::IsNotFound(status) || absl::IsAlreadyExists(status)) status = UnknownLabel(status);
+  return index.ForClients(OfWrite(status, kTryAgain));
 }
+
+/// Vald replaces whole vectors.
+template <typename Request>
+constexpr Method kMethodOf = std::is_same_v<Request, wire::Remove_Request> ||
+                                     std::is_same_v<Request, wire::Remove_MultiRequest>
+                                 ? Method::kDelete
+                                 : Method::kPut;
 
 }  // namespace
 
@@ -86,8 +94,10 @@ void ValdService::Write(AnyCall* call, Access& access, const grpc::ByteBuffer& b
       status = kIsMulti<Request> ? hmann::server::Write(locations, call->reply())
                                  : hmann::server::Write(locations.locations(0), call->reply());
     }
-    calls_.serving().metrics.Ended(Method::kWrite, &pending->index.served(), status,
-                                   QueuedRequest::Clock::now() - pending->began, 0);
+    const int rows = status.ok() ? locations.locations_size() : 0;
+    calls_.serving().metrics.Ended(kMethodOf<Request>, &pending->index.served(), status,
+                                   QueuedRequest::Clock::now() - pending->began,
+                                   static_cast<std::size_t>(rows));
     call->End(status);
   };
   const auto start = [&]() -> absl::Status {
@@ -96,7 +106,7 @@ void ValdService::Write(AnyCall* call, Access& access, const grpc::ByteBuffer& b
     HMANN_ASSIGN_OR_RETURN(pending->index, calls_.serving().registry.Get(index()));
     if (pending->index.moment() == nullptr)
       return absl::UnimplementedError(NotACollection(index()).message());
-    return writers_.Submit(pending->index.generation().number(), bytes.Length(), work);
+    return writers_.Submit(pending->index.generation().number(), work);
   };
   if (const absl::Status status = start(); !status.ok())
     call->Refuse(status, calls_.serving().registry.Named(index()).get());
@@ -106,9 +116,9 @@ template <typename Request, typename MultiRequest>
 void ValdService::AddWrites(const std::string& name) {
   const std::string service = absl::StrCat("vald.v1.", name);
   const auto begin = [this](auto write) { return std::bind_front(write, this); };
-  Add(service, name, Method::kWrite, begin(&ValdService::Write<Request>),
+  Add(service, name, kMethodOf<Request>, begin(&ValdService::Write<Request>),
       absl::StrCat("Stream", name));
-  Add(service, absl::StrCat("Multi", name), Method::kWrite,
+  Add(service, absl::StrCat("Multi", name), kMethodOf<MultiRequest>,
       begin(&ValdService::Write<MultiRequest>));
 }
 

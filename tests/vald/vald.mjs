@@ -78,6 +78,14 @@ class Discoverer {
   }
 }
 
+/** Runs a program while this process serves: its exit code and what it wrote to stderr. */
+export function run(program, ...args) {
+  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
+  let stderr = "";
+  child.stderr.on("data", (data) => (stderr += data));
+  return new Promise((done) => child.on("close", (status) => done({ status, stderr })));
+}
+
 /** Waits until `what` returns a value. */
 export async function until(what, text) {
   for (let left = 600; left > 0; --left) {
@@ -163,7 +171,11 @@ export class Gateway {
   }
   start() {
     return new Promise((done, failed) =>
-      this.server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, port) => (error ? failed(error) : done(new Caller(`127.0.0.1:${port}`)))));
+      this.server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, port) => {
+        if (error) return failed(error);
+        this.address = `127.0.0.1:${port}`;
+        done(new Caller(this.address));
+      }));
   }
   stop() {
     this.stopped = true;

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { Gateway, grpc, idOf, made, payload, require, results, searching, searchingId, serve, services, until, vectorOf } from "./vald.mjs";
+import { Gateway, grpc, idOf, made, payload, require, results, run as runWhile, searching, searchingId, serve, services, until, vectorOf } from "./vald.mjs";
 
 const root = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), "../..");
 const hmann = path.join(path.resolve(process.env.HMANN_BINARY_DIR), "bin", "hmann");
@@ -194,6 +194,24 @@ test("two shards behind a gateway, with 64-bit labels", async (t) => {
   const addresses = agents.map((one) => one.address);
   const probe = (...args) => spawnSync(hmann, ["admin", "shards", ...args], { encoding: "utf8" });
   assert.equal(probe(addresses.join(","), "--expect", "10000").status, 0);
+  // A gateway that lost an agent which is up: the first, the last, or all but one of three.
+  const through = (agent, address) => runWhile(hmann, "admin", "shards", agent, "--gateway", address);
+  const third = await started(path.join(folder, "u8.hmann"));
+  for (const [asked, lost] of [[[0, 1], undefined], [[1], 0], [[0], 1]]) {
+    const partial = new Gateway(asked.map((i) => agents[i].agent)), at = await partial.start();
+    const told = await through(addresses.join(","), partial.address);
+    assert.equal(told.status, lost === undefined ? 0 : 1, told.stderr);
+    if (lost !== undefined) assert.match(told.stderr, new RegExp(`the gateway does not ask ${addresses[lost]}`));
+    partial.stop();
+    at.close();
+  }
+  const alone = new Gateway([agents[0].agent]), aloneAt = await alone.start();
+  const manyLost = await through(third.address, alone.address);
+  assert.equal(manyLost.status, 1);
+  assert.match(manyLost.stderr, new RegExp(`the gateway does not ask ${third.address}`));
+  alone.stop();
+  aloneAt.close();
+  assert.equal((await through(third.address, "127.0.0.1:1")).status, 75, "no gateway is there");
   const fewer = probe(addresses.join(","), "--expect", "10001");
   assert.equal(fewer.status, 1);
   assert.match(fewer.stderr, /10000 vectors found, expected 10001/);

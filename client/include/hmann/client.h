@@ -46,8 +46,11 @@ struct Vectors {
   std::span<const std::byte> raw;
   std::span<const float> floats;  ///< for an integer index: whole numbers in its range
   bool is_raw = true;
+  std::uint32_t count = 0;  ///< of raw vectors; SearchBatch needs it
 
-  static Vectors Raw(std::span<const std::byte> bytes) { return {bytes, {}, true}; }
+  static Vectors Raw(std::span<const std::byte> bytes, std::size_t count = 0) {
+    return {bytes, {}, true, static_cast<std::uint32_t>(count)};
+  }
   static Vectors Floats(std::span<const float> values) { return {{}, values, false}; }
 };
 
@@ -195,6 +198,7 @@ struct Rows {
 struct ValdIndex {
   std::uint64_t vectors = 0;
   std::set<std::string> shapes;  ///< that differ, "128 x Uint8, L2"
+  std::string id;                ///< of one of the vectors; empty: there is none
 };
 
 /// What a write did.
@@ -232,8 +236,8 @@ struct CallOptions {
   Cancellation* cancellation = nullptr;  ///< not owned
   bool counters = false;                 ///< for searches: count the work and return it
   /// For searches: only vectors whose attributes satisfy it may be answers
-  /// (doc/filters.md). Empty: all.
-  std::string filter = {};
+  /// (doc/filters.md). Absent: all; an empty text is an error.
+  std::optional<std::string> filter = {};
   /// The values that it names as $name.
   FilterArguments filter_arguments = {};
   /// For writes: a name that no other write has, at most 64 bytes, which makes it safe to
@@ -378,7 +382,7 @@ class Client {
   /// Deletes rows; those that are not there are ignored.
   absl::StatusOr<Written> Delete(const std::string& index, const Rows& rows,
                                  const CallOptions& call = {});
-  /// Deletes the rows for which call.filter holds. `all`: also if it is empty or holds
+  /// Deletes the rows for which call.filter holds. `all`: also if it is absent or holds
   /// for all. Such a call may be sent once only.
   absl::StatusOr<Written> DeleteMatching(const std::string& index, bool all,
                                          const CallOptions& call);
@@ -426,11 +430,15 @@ class Client {
 
   /// Asks a gateway of Vald (v1.8) or an agent, also one of `hmann serve --vald`.
   absl::StatusOr<ValdIndex> DescribeVald(const CallOptions& call = {});
+  /// NOT_FOUND: an agent has no vector with this id, or a gateway asks no agent that has.
+  absl::Status FindVald(const std::string& id, const CallOptions& call = {});
 
   /// Blocks until `index` serves, and also waits for a server that is not up yet. Errors:
-  /// NOT_FOUND and FAILED_PRECONDITION (it could not be loaded) at once;
-  /// DEADLINE_EXCEEDED with the last state.
-  absl::Status WaitReady(const std::string& index, const CallOptions& call = {});
+  /// NOT_FOUND and FAILED_PRECONDITION (it could not be loaded) at once, UNAVAILABLE for
+  /// a certificate that is refused at once and for a server to which no connection can be
+  /// made after `patience`; DEADLINE_EXCEEDED with the last state.
+  absl::Status WaitReady(const std::string& index, const CallOptions& call = {},
+                         std::chrono::nanoseconds patience = std::chrono::nanoseconds::max());
 
  private:
   friend class SearchStream;

@@ -13,6 +13,7 @@
 #include "client/python/core/calls.h"
 #include "client/python/core/gil.h"
 #include "client/python/core/options.h"
+#include "client/python/core/search.h"
 #include "client/python/core/watch.h"
 #include "index/base/errors.h"
 #include "index/report/report.h"
@@ -45,26 +46,21 @@ struct GivenLabels {
 };
 
 GivenLabels LabelsOf(py::handle labels) {
-  const bool is_one = py::isinstance<py::str>(labels);
-  py::list words;
-  if (is_one) words.append(labels);
-  if (py::isinstance<py::list>(labels) || py::isinstance<py::tuple>(labels))
-    words = py::list(py::reinterpret_borrow<py::object>(labels));
-  if (py::isinstance<py::array>(labels) &&
-      py::reinterpret_borrow<py::array>(labels).dtype().kind() == 'U')
-    words = labels.attr("tolist")();
-  if (words.empty() || !py::isinstance<py::str>(words[0])) {
-    return {ToLabels("labels", ToArray("labels", labels), true, ", or strings"), {}};
-  }
+  const py::object found = py::module_::import("hmann._arrays").attr("labels")(labels);
+  const bool is_one = py::isinstance<py::str>(found);
+  if (!is_one && !py::isinstance<py::list>(found))
+    return {ToLabels("labels", ToArray("labels", found), true, ", or strings"), {}};
   GivenLabels given;
-  given.numbers = is_one ? py::array_t<std::int64_t>(std::vector<py::ssize_t>{})
-                         : py::array_t<std::int64_t>(static_cast<py::ssize_t>(words.size()));
-  for (const py::handle word : words) {
-    if (!py::isinstance<py::str>(word))
-      Raise(InvalidArgument("labels: expected all of them whole numbers, or all strings"));
-    given.names.push_back(word.cast<std::string>());
-    given.numbers.mutable_data()[given.names.size() - 1] =
-        static_cast<std::int64_t>(VectorLabel(given.names.back()).number());
+  if (is_one) {
+    given.names = {ToText("labels", found)};
+    given.numbers = py::array_t<std::int64_t>(std::vector<py::ssize_t>{});
+  } else {
+    for (const py::handle word : found) given.names.push_back(ToText("labels", word));
+    given.numbers = py::array_t<std::int64_t>(static_cast<py::ssize_t>(given.names.size()));
+  }
+  for (std::size_t i = 0; i < given.names.size(); ++i) {
+    given.numbers.mutable_data()[i] =
+        static_cast<std::int64_t>(VectorLabel(given.names[i]).number());
   }
   return given;
 }
@@ -251,9 +247,8 @@ py::tuple OpenedCollection::Search(py::handle queries, py::handle k, py::handle 
     made = Prepare(moment, params, matching ? &*matching : nullptr);
   }
   const std::shared_ptr<const PreparedSearch> prepared = Value(std::move(made));
-  ResolvedParams resolved = ParamsOf(*prepared);
-  resolved.k = params.k;  // the sealed index may have fewer vectors
-  QueryCall call = ToQueries(queries, resolved, dtype_, dim_, "collection");
+  const ResolvedSearch search = SearchOf(*prepared);
+  QueryCall call = ToQueries(queries, search.params, dtype_, dim_, "collection");
   call.batch.prepared = prepared.get();
   call.batch.counts = details;
   Searchers searchers = Borrow(ThreadsFor(call.batch.n, threads));
@@ -263,7 +258,8 @@ py::tuple OpenedCollection::Search(py::handle queries, py::handle k, py::handle 
   py::object reported = py::none();
   if (details) {
     py::dict dict;
-    dict["params"] = DictOf(resolved);
+    dict["params"] = DictOf(search.params);
+    dict["predicted"] = PredictedOf(search);
     dict["counters"] = DictOf(outcome.counters);
     dict["cut_short"] = outcome.cut_short;
     dict["sequence"] = SequenceOf(*moment);

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "index/base/errors.h"
 #include "index/base/units.h"
@@ -45,6 +46,7 @@ std::string Shown(py::handle value) {
     return absl::StrCat("a ", Py_TYPE(value.ptr())->tp_name);
   }
   std::string shown = text.cast<std::string>();
+  if (absl::StrContains(shown, " at 0x")) return absl::StrCat("a ", Py_TYPE(value.ptr())->tp_name);
   if (shown.size() > kMost) shown = absl::StrCat(shown.substr(0, kMost), "...");
   return shown;
 }

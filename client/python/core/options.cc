@@ -279,7 +279,7 @@ const OptionTable<TuneOptions>& TuneTable() {
              HMANN_FIELD(learn)),
       Row<T>("query_threads", "maximum threads per query; 0: the usable cores",
              HMANN_FIELD(most_query_threads)),
-      Row<T>("accept_noise", "store times even if the machine was not quiet",
+      Row<T>("accept_noise", "replace stored times even if the machine was not quiet",
              HMANN_FIELD(accept_noise)),
   };
   return table;

@@ -19,7 +19,6 @@
 #include "index/report/report.h"
 
 namespace hmann::python {
-namespace {
 
 py::object PredictedOf(const ResolvedSearch& resolved) {
   if (resolved.calibrated_recall.has_value())
@@ -27,6 +26,8 @@ py::object PredictedOf(const ResolvedSearch& resolved) {
   if (!resolved.tuned.has_value()) return py::none();
   return ToPython({{"recall", resolved.tuned->recall}, {"mean_us", resolved.tuned->mean_us}});
 }
+
+namespace {
 
 /// Labels of 0 and 1 only, as many as vectors, are a mask that was saved as numbers.
 void CheckNoMask(std::span<const std::uint64_t> labels, bool of_bytes, std::uint64_t n) {

@@ -15,6 +15,9 @@
 
 namespace hmann::python {
 
+/// {"recall": ..., "mean_us": ...} of a search to come; None: nothing is known.
+py::object PredictedOf(const ResolvedSearch& resolved);
+
 /// The vectors of an open index that may be answers.
 struct IndexMatches {
   std::shared_ptr<const Index> index;

@@ -31,7 +31,8 @@ py::object Build(py::handle base, py::handle out, py::handle labels, const py::d
     build.labels = ToPath("labels", labels);
   } else if (!labels.is_none()) {
     own = ToLabels("labels", ToArray("labels", labels), false,
-                   ": leave labels out, and look yours up by row: own[answer.labels]");
+                   ": leave labels out, and look yours up by row: own[answer.labels]; a "
+                   "collection takes strings, too");
     build.label_values = {reinterpret_cast<const std::uint64_t*>(own.data()),
                           static_cast<std::size_t>(own.size())};
   }

@@ -5,6 +5,7 @@ The native module calls it for everything but plain arrays of the type that it n
 
 from __future__ import annotations
 
+import datetime
 import warnings
 from typing import Any, Dict, List, Optional, Union
 
@@ -31,20 +32,56 @@ def array(name: str, value: Any) -> NDArray[Any]:
     try:
         if isinstance(value, (set, frozenset)):
             value = list(value)
-        elif not hasattr(value, "__array__") and hasattr(value, "to_numpy"):
+        if isinstance(value, (list, tuple)):
+            value = [_read_only(row) for row in value]
+        value = _read_only(value)
+        if not hasattr(value, "__array__") and hasattr(value, "to_numpy"):
             value = value.to_numpy()
         elif not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
             value = np.from_dlpack(value)
         found = np.asarray(value)
-        return np.asarray(found.tolist()) if found.dtype == object else found
+        if found.dtype == object:
+            rows = found.tolist()
+            found = np.asarray([_read_only(row) for row in rows] if found.ndim else rows)
+        return found
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        text = f"cannot be read as an array: {str(error).partition(chr(10))[0]:.70}"
+        text = f"cannot be read as an array: {str(error).partition(chr(10))[0]:.200}"
         lengths = [np.size(row) for row in value] if np.iterable(value) else []
         for row, length in enumerate(lengths):
             if length != lengths[0]:
                 text = f"row {row} has {length} components, row 0 has {lengths[0]}"
                 break
         raise InvalidArgumentError(f"{name}: {text}") from None
+
+
+def _read_only(value: Any) -> Any:
+    """A tensor without its gradient, in the memory of the CPU; other values as they are."""
+    value = value.detach() if hasattr(value, "detach") else value
+    return value.cpu() if hasattr(value, "cpu") else value
+
+
+def labels(value: Any) -> Union[str, List[str], NDArray[Any]]:
+    """Labels: one string, a list of strings, or what ``array`` makes of others.
+
+    Raises InvalidArgumentError: as ``array``; for strings among others.
+    """
+    words = value
+    if not isinstance(value, (str, list, tuple)):
+        words = value.to_numpy() if hasattr(value, "to_numpy") else value
+        words = list(words) if isinstance(words, (set, frozenset)) else words
+        if getattr(getattr(words, "dtype", None), "kind", "O") not in "biufS":
+            words = np.asarray(words).tolist() if hasattr(words, "__array__") else words
+    if isinstance(words, str):
+        return str(words)
+    if not isinstance(words, (list, tuple)) or not any(isinstance(word, str) for word in words):
+        return array("labels", value)
+    for place, word in enumerate(words):
+        if not isinstance(word, str):
+            raise InvalidArgumentError(
+                "labels: expected all of them whole numbers, or all strings; found "
+                f"{word!r:.60} at {place}"
+            )
+    return [str(word) for word in words]
 
 
 def vectors(name: str, value: Any, wanted: Optional[DTypeLike] = None) -> NDArray[Any]:
@@ -81,6 +118,19 @@ def vectors(name: str, value: Any, wanted: Optional[DTypeLike] = None) -> NDArra
     return made
 
 
+def time_text(value: Any) -> Any:
+    """A datetime, date or numpy.datetime64 as filters have it: UTC unless it has a zone. Any
+    other value is itself.
+    """
+    if isinstance(value, np.datetime64):
+        value = value.astype("M8[us]").item()  # of others, numpy makes whole numbers
+    if isinstance(value, datetime.datetime):
+        utc = datetime.timezone.utc
+        zoned = value if value.utcoffset() is not None else value.replace(tzinfo=utc)
+        return zoned.astimezone(utc).isoformat()
+    return f"{value.isoformat()}T00:00:00Z" if isinstance(value, datetime.date) else value
+
+
 def filter_arguments(name: str, value: Any) -> Dict[str, List[Union[bool, int, float, str]]]:
     """The arguments of a filter: by name one value or several, of Python's own types.
 
@@ -92,11 +142,12 @@ def filter_arguments(name: str, value: Any) -> Dict[str, List[Union[bool, int, f
     for argument, given in value.items():
         single = isinstance(given, (str, bytes)) or not np.iterable(given)
         values = [given] if single else given
+        values = [time_text(one) for one in values]
         values = [one.item() if isinstance(one, np.generic) else one for one in values]
         for one in values:
             if not isinstance(one, (str, int, float)):
                 raise InvalidTypeError(
-                    f"{name}: {argument}: expected strings, numbers or bools, found {one!r}"
+                    f"{name}: {argument}: expected strings, numbers, bools or times, found {one!r}"
                 )
         arguments[str(argument)] = values
     return arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -99,9 +100,9 @@ class Collection:
                 takes except a file, with values that the dtype of the collection holds.
                 Floats are rounded.
             attributes: a dict for each label, or one for all. Values are numbers, bools,
-                strings, times, or lists of strings or of whole numbers; None and empty lists
-                are no values. An attribute has the type that ``types`` gave it, or that of
-                its first value.
+                strings, times (UTC without a zone), or lists of strings or of whole numbers;
+                None, NaN, NaT and empty lists are no values. An attribute has the type that
+                ``types`` gave it, or that of its first value.
 
         Returns:
             The number of different vectors put.
@@ -338,6 +339,9 @@ def _text(filter: Any) -> Optional[str]:
 
 def _plain(value: Any) -> Any:
     """What JSON has instead of values of numpy, sets and times."""
+    text = _arrays.time_text(value)
+    if text is not value:
+        return text
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, (set, frozenset)):
@@ -347,10 +351,17 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
+def _is_missing(value: Any) -> bool:
+    """True for None, NaN, NaT and NA, which pandas has where there is no value."""
+    if isinstance(value, (float, np.floating, np.datetime64, np.timedelta64, datetime.datetime)):
+        return bool(value != value)
+    return value is None or type(value).__name__ == "NAType"
+
+
 def has_value(value: Any) -> bool:
-    """False for None and empty lists, which are no values of a new row."""
+    """False for None, missing values and empty lists, which are no values of a new row."""
     empty = isinstance(value, (list, tuple, set, frozenset, np.ndarray)) and len(value) == 0
-    return value is not None and not empty
+    return not empty and not _is_missing(value)
 
 
 def texts(attributes: Any, keeps: Callable[[Any], bool]) -> Union[str, List[str]]:
@@ -369,9 +380,17 @@ def texts(attributes: Any, keeps: Callable[[Any], bool]) -> Union[str, List[str]
                 f"attributes: row {number}: expected a dict or None, found {row!r:.60}"
             )
         try:
-            kept = {name: value for name, value in (row or {}).items() if keeps(value)}
+            kept = {
+                name: None if _is_missing(value) else value
+                for name, value in (row or {}).items()
+                if keeps(value)
+            }
             text = json.dumps(kept, allow_nan=False, default=_plain)
-        except (TypeError, ValueError, RecursionError) as error:
+        except RecursionError:
+            raise InvalidArgumentError(
+                f"attributes: row {number}: expected no lists or dicts within lists"
+            ) from None
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArgumentError(
                 f"attributes: row {number}: expected numbers, bools, strings, times or lists, "
                 f"found {row!r:.60}: {error}"

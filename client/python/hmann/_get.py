@@ -56,14 +56,10 @@ def add_labels(request: Any, labels: Union[NDArray[np.int64], List[str]]) -> Non
 
 def to_labels_or_names(labels: ArrayLike) -> Tuple[Union[NDArray[np.int64], List[str]], bool]:
     """Labels of shape (n,), or a list of strings, and whether one was given."""
-    given = _arrays.array("labels", labels)
-    if given.dtype.kind == "O" and {type(label) for label in given.ravel().tolist()} == {str}:
-        given = given.astype(str)
-    if given.dtype.kind != "U":
-        return to_labels(labels)
-    if given.ndim > 1:
-        raise errors.InvalidArgumentError(f"labels: expected shape (n,), found {given.shape}")
-    return [str(label) for label in np.atleast_1d(given)], given.ndim == 0
+    given = _arrays.labels(labels)
+    if isinstance(given, str):
+        return [given], True
+    return (given, False) if isinstance(given, list) else to_labels(given)
 
 
 def to_labels(labels: ArrayLike) -> Tuple[NDArray[np.int64], bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import tempfile
 import warnings as _warnings
@@ -11,10 +12,10 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hmann import _arrays, _core
+from hmann import _arrays, _collection, _core
 from hmann._answer import Answer
 from hmann._signatures import with_options
-from hmann.errors import InputWarning, OpenWarning
+from hmann.errors import InputWarning, InvalidArgumentError, OpenWarning
 
 Path = Union[str, bytes, "os.PathLike[str]"]
 #: True: a progress line on stderr, as on the command line. False: none. Or a callable that
@@ -51,6 +52,7 @@ def build(
         labels: n whole numbers of at least 0 to return instead of row numbers; or a file.
         progress: True, False, or a callable that receives (phase, done, total, unit).
         {options}
+            ``attrs`` may also be a dict for each vector, as ``Collection.put`` takes them.
 
     Returns:
         The output of ``hmann build --json``: seconds per phase, peak memory, degrees,
@@ -66,7 +68,9 @@ def build(
         NotFoundError: no such file or folder.
         ResourceExhaustedError: not enough memory (before the work starts) or disk.
     """
-    report = _core.build(base, out, labels, options, progress)
+    with _rows_as_file(options.get("attrs")) as rows:
+        options["attrs"] = rows
+        report = _core.build(base, out, labels, options, progress)
     if options.get("metric") is None:
         _warn(report["notes"], InputWarning)
     return report
@@ -364,6 +368,22 @@ class Index:
             f"<hmann.Index {self.path!r}: {len(self)} vectors of {self.dim} x {self.dtype}, "
             f"{self.metric}>"
         )
+
+
+@contextlib.contextmanager
+def _rows_as_file(attrs: Any) -> Iterator[Any]:
+    """Yields a path unchanged, and a dict for each vector as a temporary file of them."""
+    if attrs is None or isinstance(attrs, (str, bytes, os.PathLike)):
+        yield attrs
+        return
+    rows = _collection.texts(attrs, _collection.has_value)
+    if isinstance(rows, str):
+        raise InvalidArgumentError("attrs: expected a dict for each vector, found one dict")
+    with tempfile.TemporaryDirectory(prefix="hmann_") as folder:
+        path = os.path.join(folder, "attrs.ndjson")
+        with io.open(path, "w", encoding="utf-8") as file:
+            file.writelines(row + "\n" for row in rows)
+        yield path
 
 
 @contextlib.contextmanager

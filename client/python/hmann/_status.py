@@ -23,6 +23,7 @@ _TLS_FAULTS = {
 _FAULTS = {
     **_TLS_FAULTS,
     "dns resolution failed": "the name cannot be resolved",
+    "failed parsing http/2": "what listens there is no gRPC server",
     "connection refused": "no server listens there",
     "no such file or directory": "no server listens there",
 }

@@ -257,9 +257,10 @@ class SearchCalls:
             yield 0, pb.SearchRequest(index=self._index, query=query, options=self._options)
             return
         for begin in range(0, len(self._rows), self._step):
-            raw = self._rows[begin : begin + self._step].tobytes()
+            rows = self._rows[begin : begin + self._step]
+            queries = pb.Vectors(raw=rows.tobytes(), count=len(rows))
             yield begin, pb.SearchBatchRequest(
-                index=self._index, queries=pb.Vectors(raw=raw), options=self._options
+                index=self._index, queries=queries, options=self._options
             )
 
     def take(self, begin: int, response: Any) -> None:

@@ -57,6 +57,7 @@ class WriteCalls:
             _get.add_labels(request, labels)
             if self._vectors is not None:
                 request.vectors.raw = self._vectors[begin:end].tobytes()
+                request.vectors.count = end - begin
             if self._texts is not None:
                 request.attributes.extend(self._texts[begin:end])
             yield request

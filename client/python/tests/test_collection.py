@@ -19,6 +19,20 @@ import hmann
 bad = hmann.InvalidArgumentError
 
 
+class MissingTime(datetime.datetime):
+    """As NaT of pandas: a datetime that is not itself."""
+
+    def __ne__(self, other):
+        return True
+
+
+def deep(levels):
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 class CollectionCase(FolderCase):
     """A new folder for each test."""
 
@@ -36,7 +50,52 @@ class CollectionCase(FolderCase):
         return collection
 
 
+class Column:
+    """What an Index or a Series of pandas is here."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def to_numpy(self):
+        return np.array(self.values, object)
+
+    def __array__(self, dtype=None):
+        return np.asarray(self.to_numpy(), dtype)
+
+
+def columns_of(names):
+    """Forms of labels that are strings."""
+    return (names, tuple(names), np.array(names), np.array(names, object), Column(names),
+            list(map(np.str_, names)))  # fmt: skip
+
+
 class NamesTest(CollectionCase):
+    def test_labels_may_be_columns_of_strings(self):
+        live = self.create()
+        names = ["cat.jpg", "dog", "\u00e9t\u00e9"]
+        for form in columns_of(names):
+            with self.subTest(type(form)):
+                self.assertEqual(live.put(form, self.base[:3]), 3)
+                np.testing.assert_array_equal(live.get(form), self.base[:3])
+                found = live.names(live.search(self.base[:3], 1).labels)
+                self.assertEqual(found[:, 0].tolist(), names)
+                self.assertEqual(live.update(form, {"a": 1}), 3)
+                self.assertEqual(live.delete(form), 3)
+        for one in ("dog", np.str_("dog"), np.array("dog")):
+            self.assertEqual(live.put(one, self.base[0]), 1)
+            np.testing.assert_array_equal(live.get(one), self.base[0])
+        numbers = Column([5, 6])
+        self.assertEqual(live.put(numbers, self.base[:2]), 2)
+        for mixed in (["a", 3], np.array([3, "a"], object), Column(["a", None]),
+                      Column(["a", float("nan")])):  # fmt: skip
+            self.assert_raises(bad, "or all strings; found", live.put, mixed, self.base[:2])
+        opaque = self.assert_raises(
+            hmann.InvalidTypeError, "labels: expected whole numbers", live.put,
+            [object(), object()], self.base[:2],
+        )  # fmt: skip
+        self.assertNotIn(" at 0x", str(opaque))
+        self.assertEqual(len(live), 3)
+
     def test_labels_may_be_strings(self):
         live = self.create()
         words = ["cat.jpg", "dog", "käse"]
@@ -114,7 +173,7 @@ class WriteTest(CollectionCase):
         text = {"text": "x" * 60_000}
         self.assertEqual(live.put(range(1200), np.ones((1200, 4)), text), 1200)
         self.assertEqual(live.info()["sequence"], 2)
-        error = "label 4: attributes: text: expected at most 65535 bytes"
+        error = "(label 4): attributes: text: expected at most 65535 bytes"
         self.assert_raises(bad, error, live.put, [4], np.ones((1, 4)), {"text": "x" * 65_536})
 
     def test_attributes_and_filters(self):
@@ -328,9 +387,12 @@ class RefusalTest(CollectionCase):
             ([{"a": 1}, 5], types, "attributes: row 1: expected a dict or None, found 5"),
             ("year", types, "attributes: expected dicts"),
             (5, types, "attributes: expected dicts"),
-            ([{"a": 1}, {"a": float("nan")}], bad, "attributes: row 1"),
+            ([{"a": 1}, {"a": float("inf")}], bad, "attributes: row 1"),
+            ([{"a": 1}, {"a": [1, float("nan")]}], bad, "attributes: row 1"),
+            ([{"a": 1}, {"a": deep(100_000)}], bad, "attributes: row 1: expected no lists or"),
+            ([{"a": 1}, {"a": deep(500)}], bad, "attributes: a: expected"),
             ([{"a": 1}, {"a": object()}], bad, "a value of type object"),
-            ([{"a": 1}, {"a": "text"}], bad, "label 2: attributes: a: expected an integer"),
+            ([{"a": 1}, {"a": "text"}], bad, "(label 2): attributes: a: expected an integer"),
             ([{"a": 1}, {"a": {"b": 1}}], bad, "found an object"),
         ):
             with self.subTest(text):
@@ -340,6 +402,37 @@ class RefusalTest(CollectionCase):
         self.assert_raises(hmann.NotFoundError, "label 3", live.update, [1, 3], {"a": 2})
         self.assertEqual(live.get(1, attributes=True)[1], {"a": 1})
         self.assert_raises(bad, "attributes: 0 found", live.update, [1, 2], [])
+
+    def test_what_is_missing_is_no_value(self):
+        live = self.create(dim=4)
+        nat = np.datetime64("NaT")
+        missing = [None, float("nan"), np.float32("nan"), nat, MissingTime(1, 1, 1)]
+        rows = [{"a": value, "b": 1} for value in missing]
+        labels = range(len(missing))
+        self.assertEqual(live.put(labels, np.ones((5, 4)), rows), 5)
+        self.assertEqual(live.get(labels, attributes=True)[1], [{"b": 1}] * 5)
+        live.put(labels, np.ones((5, 4)), {"a": 0.5})
+        live.update(labels, rows)
+        self.assertEqual(live.get(labels, attributes=True)[1], [{"b": 1}] * 5)
+
+    def test_times_are_times(self):
+        live = self.create(dim=4)
+        zone = datetime.timezone(datetime.timedelta(hours=2))
+        times = [
+            datetime.datetime(2026, 5, 1, 12),
+            datetime.datetime(2026, 5, 1, 14, tzinfo=zone),
+            np.datetime64("2026-05-01T12:00:00", "ns"),
+            np.datetime64("2026-05-01T12"),
+            datetime.date(2026, 5, 2),
+        ]
+        rows = [{"when": time} for time in times]
+        live.put(range(5), np.ones((5, 4)), rows)
+        found = [row["when"] for row in live.get(range(5), attributes=True)[1]]
+        self.assertEqual(found, ["2026-05-01T12:00:00Z"] * 4 + ["2026-05-02T00:00:00Z"])
+        for bound in ("2026-05-01T12:00:01Z", "2026-05-02", datetime.date(2026, 5, 2), times[4],
+                      datetime.datetime(2026, 5, 1, 13), np.datetime64("2026-05-02")):  # fmt: skip
+            given = {"filter": "when >= $t", "filter_arguments": {"t": bound}}
+            self.assertEqual(live.search(np.ones(4), 2, **given).labels.tolist(), [4, -1])
 
     def test_searches_and_reads(self):
         live = self.create()

@@ -13,6 +13,7 @@ import unittest
 import numpy as np
 from common import FolderCase
 from server import TOO_LATE, Server
+from test_collection import columns_of
 
 import hmann
 
@@ -172,6 +173,40 @@ class WriteTest(WriteCase):
         self.assertIn(7, found.names[0].tolist())
         np.testing.assert_array_equal(self.live.get(["dog", "cat.jpg"]), self.base[[1, 0]])
         self.assertEqual(self.live.delete("dog"), 1)
+
+    def test_labels_may_be_columns_of_strings(self):
+        names = ["cat.jpg", "dog"]
+        for form in columns_of(names):
+            self.live.put(form, self.base[:2])
+            np.testing.assert_array_equal(self.live.get(form), self.base[:2])
+            self.assertEqual(self.live.delete(form), 2)
+        for mixed in (["a", 3], np.array([3, "a"], object)):
+            with self.assertRaisesRegex(bad, "or all strings; found"):
+                self.live.put(mixed, self.base[:2])
+
+    def test_a_blank_filter_is_no_wish_for_all_vectors(self):
+        self.live.put(np.arange(10), self.base[:10], {"a": 1})
+
+        async def ask(blank):
+            async with hmann.AsyncClient(self.server.address) as client:
+                await (await client.open("sample")).search(self.base[0], 3, filter=blank)
+
+        with hmann.open_collection(self.server.path, read_only=True) as local:
+            for blank in ("", " ", "\t\n"):
+                for call in (
+                    lambda: local.search(self.base[0], 3, filter=blank),
+                    lambda: self.live.search(self.base[0], 3, filter=blank),
+                    lambda: self.live.search(self.base[:2], 3, filter=blank),
+                    lambda: list(self.live.search_stream(self.base[:1], 3, filter=blank)),
+                    lambda: asyncio.run(ask(blank)),
+                    lambda: self.live.delete(filter=blank),
+                    lambda: self.live.delete(filter=blank, all=True),
+                ):
+                    with self.assertRaisesRegex(bad, "filter"):
+                        call()
+        self.assertEqual(self.live.search(self.base[0], 3, filter="a = 1").labels[0], 0)
+        self.assertEqual(self.live.search(self.base[0], 3, filter=None).labels[0], 0)
+        self.assertEqual(self.client.open("sample").delete(all=True), 10)
 
     def test_what_is_wrong_is_named(self):
         with self.assertRaisesRegex(bad, "vectors: expected 2"):

@@ -1,7 +1,6 @@
 #include "index/construct/jobs/work_folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "index/base/json_reader.h"
+#include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 
 namespace hmann {
@@ -75,12 +75,10 @@ absl::Status WorkFolder::Lock() {
     return FailedPrecondition(
         path_, ": the work folder holds other files: give an empty one, or one that is not there");
   }
-  HMANN_ASSIGN_OR_RETURN(lock_, FileDescriptor::Open(path, O_RDWR | O_CREAT, 0666));
-  if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return ErrnoError(errno, "lock", path);
-    return Unavailable(path_, ": another build is at work in this folder: try again later");
-  }
-  return absl::OkStatus();
+  absl::StatusOr<FileLock> lock = FileLock::Take(path);
+  if (lock.ok()) lock_ = *std::move(lock);
+  if (!absl::IsUnavailable(lock.status())) return lock.status();
+  return Unavailable(path_, ": another build is at work in this folder: try again later");
 }
 
 absl::StatusOr<std::string> WorkFolder::IdentityOf(const std::string& path) {
@@ -91,7 +89,7 @@ absl::StatusOr<std::string> WorkFolder::IdentityOf(const std::string& path) {
                     "finished and removed its files (--keep-work keeps them)");
   }
   HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(manifest, 1 << 20));
-  const auto found = nlohmann::ordered_json::parse(text, nullptr, false);
+  const auto found = ParseJson<nlohmann::ordered_json>(text);
   const auto at = [&](const char* key) {
     return found.is_object() && found.contains(key) ? found[key] : nlohmann::ordered_json();
   };

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "index/base/buffer.h"
-#include "index/base/file.h"
+#include "index/base/file_lock.h"
 #include "index/construct/jobs/artifacts.h"
 
 namespace hmann {
@@ -57,7 +57,7 @@ class WorkFolder : public Artifacts {
   std::string PathOf(const std::string& name) const;
 
   std::string path_;
-  FileDescriptor lock_;
+  FileLock lock_;
   bool goes_on_ = false;
   mutable std::uint64_t most_bytes_ = 0;
 };

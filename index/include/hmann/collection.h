@@ -48,9 +48,9 @@ struct OpenCollection {
   std::chrono::milliseconds follow{0};
   /// Limit of the memory of the rows that are not in the sealed index, dead ones and all
   /// that they need included, and of their writes in the journal; 0: a quarter of what is
-  /// usable. Of it, rows that were replaced or deleted take at most 128 MiB, or three
-  /// times what lives if that is more. Where the journal has more at opening, it is merged
-  /// then; a reader refuses it.
+  /// usable. Rows that were replaced or deleted take at most 128 MiB, or three times what
+  /// lives if that is more. A journal that has more at opening is merged then; a reader
+  /// refuses it.
   std::uint64_t delta_bytes = 0;
   /// Merges begin by themselves: at 10 % of rows outside the sealed index, dead ones
   /// included, at 30 % of dead rows in it, at half of `delta_bytes`, at a quarter of what
@@ -164,8 +164,7 @@ struct CollectionInfo {
   std::uint64_t delta_limit = 0;  ///< that delta_bytes may have
   std::uint64_t dead_bytes = 0;   ///< of delta_bytes: of rows that were replaced or deleted
   std::uint64_t merges = 0, merge_failures = 0;  ///< since it was opened
-  /// Writes that were on disk when it was last closed or merged, and that its journal had
-  /// no more when it was opened: a damaged disk, or a file brought back from elsewhere.
+  /// Reserved for writes that its journal has lost. Not detected yet: always 0.
   std::uint64_t lost_writes = 0;
   double merge_seconds = 0;  ///< that the last of them took
   /// The merge that runs: since it began, and what is done of a phase of it. Empty: none
@@ -274,8 +273,9 @@ class CollectionSearcher {
 absl::StatusOr<std::shared_ptr<const PreparedSearch>> Prepare(std::shared_ptr<const Moment> moment,
                                                               const SearchParams& params,
                                                               const Filter* filter = nullptr);
-/// The parameters for the sealed index, or k alone without one.
-ResolvedParams ParamsOf(const PreparedSearch& prepared);
+/// The parameters for the sealed index, or k alone without one, and the recall to expect
+/// if it is known.
+ResolvedSearch SearchOf(const PreparedSearch& prepared);
 /// The write after which the moment is.
 std::uint64_t SequenceOf(const Moment& moment);
 /// Its sealed index; nullptr: there is none yet.

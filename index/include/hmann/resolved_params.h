@@ -77,6 +77,8 @@ struct ResolvedParams {
   /// its own, but it determines how wide the others are.
   const Matches* matches = nullptr;
   std::optional<float> max_distance;  ///< of an answer
+  /// The user has named the mode scan: it compares vectors on every tier, not codes.
+  bool is_exact = false;
 
   friend bool operator==(const ResolvedParams&, const ResolvedParams&) = default;
 };

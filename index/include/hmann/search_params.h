@@ -16,6 +16,8 @@ namespace hmann {
 struct SearchContext {
   std::uint64_t n = 0, n1 = 0, content_hash = 0;
   std::uint64_t scanned = 0;  ///< vectors that a scan visits: those that match; 0: all
+  /// Vectors that may be answers where no SearchParams::matches says which; 0: all.
+  std::uint64_t matching = 0;
   bool has_codes = false;
   bool block_tier = false;  ///< L0 is read from a device
   bool far = false;         ///< L0 is slower than DRAM
@@ -59,9 +61,11 @@ struct SearchParams {
   std::optional<std::chrono::nanoseconds> budget = {};
 
   /// The parameters of an unfiltered search that finds enough neighbors for k of them to
-  /// match, if matches are spread evenly: the same parameters with a larger k. `n`:
-  /// vectors of the index. No distance bounds it.
-  SearchParams Widened(std::uint64_t n) const;
+  /// match, if matches are spread evenly: the same parameters with a larger k. No
+  /// distance bounds it.
+  SearchParams Widened(const SearchContext& context) const;
+  /// Vectors that may be answers; 0: all.
+  std::uint64_t Matching(const SearchContext& context) const;
   bool has_target() const { return recall.has_value() || latency.has_value(); }
   /// Whether a parameter is set that excludes a target.
   bool names_params() const;

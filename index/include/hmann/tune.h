@@ -45,7 +45,7 @@ struct TuneOptions {
   /// at a mean recall of 0.95: 20,000 for k = 1, 5,000 for k below 100, otherwise 1,500.
   std::uint64_t learn = 0;
   std::uint32_t most_query_threads = 0;  ///< 0: the number of usable cores
-  bool accept_noise = false;             ///< store times even with other load
+  bool accept_noise = false;             ///< replace stored times even with other load
   /// Not owned. Tune returns CANCELLED soon after it becomes true.
   const std::atomic<bool>* cancelled = nullptr;
 };

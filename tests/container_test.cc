@@ -1,0 +1,262 @@
+// A server of a collection in a small container (needs root): 64 writers, 32 streams,
+// wide searches and messages that are too large take no more memory than there is, and
+// what was acknowledged is there. With HMANN_SOAK for ten minutes, with 200,000 rows.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "eval/memory_group.h"
+#include "index/base/units.h"
+#include "tests/server_program.h"
+
+namespace hmann {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kContainerDim = 128;
+/// Rows of a write. Those of calls have attributes, and are 3.9 MB together.
+constexpr std::uint32_t kRowsOfCall = 4096, kRowsOfStream = 256;
+constexpr int kWriters = 64, kStreams = 32, kWide = 16;
+
+void WriteBase(const std::string& path, std::uint32_t rows) {
+  std::mt19937 random(1);
+  std::string bytes(8 + std::size_t{rows} * kContainerDim, '\0');
+  std::memcpy(bytes.data(), &rows, sizeof(rows));
+  std::memcpy(bytes.data() + 4, &kContainerDim, sizeof(kContainerDim));
+  for (std::size_t i = 8; i < bytes.size(); ++i) bytes[i] = static_cast<char>(random());
+  WriteFile(path, bytes);
+}
+
+/// Half a core for a group of processes (cgroup v1).
+class HalfACore {
+ public:
+  HalfACore() : folder_(absl::StrCat("/sys/fs/cgroup/cpu/hmann-", getpid())) {
+    std::error_code error;
+    made_ = std::filesystem::create_directory(folder_, error);
+    if (made_) WriteFile(folder_ + "/cpu.cfs_quota_us", "50000");
+  }
+  ~HalfACore() {
+    if (made_) rmdir(folder_.c_str());
+  }
+  HalfACore(const HalfACore&) = delete;
+  HalfACore& operator=(const HalfACore&) = delete;
+  bool made() const { return made_; }
+  std::string procs() const { return folder_ + "/cgroup.procs"; }
+
+ private:
+  const std::string folder_;
+  bool made_ = false;
+};
+
+/// Replaces the vectors of its own labels, again and again, by ones that tell the turn.
+class Writer {
+ public:
+  Writer(const std::string& address, int number, std::uint32_t rows)
+      : client_(*client::Client::Connect(address, {.own_connection = true, .retry = false})),
+        rows_(rows) {
+    if (rows == kRowsOfCall)
+      attributes_.assign(rows, absl::StrCat(R"({"a":")", std::string(800, 'x'), R"("})"));
+    for (std::uint32_t i = 0; i < rows; ++i)
+      labels_.push_back((std::uint64_t{static_cast<std::uint32_t>(number)} << 32) + i);
+  }
+
+  bool Call() {
+    ++tried_;
+    const absl::Status status =
+        client_
+            .Put("sample", {.labels = labels_}, client::Vectors::Raw(Rows(), rows_), attributes_,
+                 {.deadline = 60s})
+            .status();
+    return Count(status);
+  }
+  /// `count` writes over a stream.
+  void Stream(int count) {
+    client::WriteStream stream = client_.OpenWrites("sample", {.deadline = 120s});
+    std::thread receiver([&] {
+      for (auto one = stream.Receive(); one.ok() && one->has_value(); one = stream.Receive())
+        Count((*one)->written.status());
+    });
+    for (int i = 0; i < count; ++i) {
+      ++tried_;
+      if (!stream.Put(0, {.labels = labels_}, client::Vectors::Raw(Rows(), rows_)).ok()) break;
+    }
+    stream.DoneSending().IgnoreError();
+    receiver.join();
+  }
+
+  std::uint64_t written() const { return written_; }
+  int refused() const { return refused_; }
+  /// The vectors are those of a turn that may be the last.
+  void ExpectThere(client::Client& client) const {
+    if (acknowledged_ == 0) return;
+    const std::vector<std::uint64_t> some = {labels_.front(), labels_.back()};
+    const auto found = client.Get("sample", some, {.deadline = 60s});
+    ASSERT_TRUE(found.ok()) << found.status();
+    for (const std::size_t at : {std::size_t{0}, std::size_t{kContainerDim}}) {
+      const auto turn = static_cast<std::uint8_t>((*found)[at]);
+      bool known = false;
+      for (std::uint32_t t = acknowledged_; t <= tried_; ++t) known |= turn == t % 256;
+      EXPECT_TRUE(known) << int{turn} << " of " << acknowledged_ << " to " << tried_;
+    }
+  }
+
+ private:
+  bool Count(const absl::Status& status) {
+    if (status.ok()) {
+      acknowledged_ = ++answered_ok_ + failed_;
+      written_ += rows_;
+      return true;
+    }
+    ++failed_;
+    ++refused_;
+    EXPECT_NE(status.code(), absl::StatusCode::kUnavailable) << status;
+    return false;
+  }
+  std::span<const std::byte> Rows() {
+    vectors_.assign(std::size_t{rows_} * kContainerDim, static_cast<std::byte>(tried_ % 256));
+    return vectors_;
+  }
+
+  client::Client client_;
+  const std::uint32_t rows_;
+  std::vector<std::uint64_t> labels_;
+  std::vector<std::byte> vectors_;
+  std::vector<std::string> attributes_;
+  std::uint32_t tried_ = 0, answered_ok_ = 0, failed_ = 0, acknowledged_ = 0;
+  std::atomic<std::uint64_t> written_{0};
+  std::atomic<int> refused_{0};
+};
+
+/// Asks for what is wide or too large until `stop`.
+void Ask(const std::string& address, int number, const std::atomic<bool>& stop) {
+  auto client = *client::Client::Connect(address, {.own_connection = true, .retry = false});
+  const std::vector<std::byte> row(kContainerDim), huge(20 << 20);
+  client::SearchParams wide{.k = 10};
+  wide.ef_l0 = 10'000;
+  while (!stop) {
+    const absl::Status status =
+        number < kWide
+            ? client.Search("sample", client::Vectors::Raw(row), wide, {.deadline = 10s}).status()
+            : client.Search("sample", client::Vectors::Raw(huge), {}, {.deadline = 10s}).status();
+    EXPECT_NE(status.code(), absl::StatusCode::kUnavailable) << status;
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
+/// What many clients do to a server at once.
+class Crowd {
+ public:
+  explicit Crowd(const std::string& address) : address_(address) {
+    for (int i = 0; i < kWriters + kStreams; ++i) {
+      writers_.push_back(
+          std::make_unique<Writer>(address, i + 1, i < kWriters ? kRowsOfCall : kRowsOfStream));
+      threads_.emplace_back([this, i] { Write(i, *writers_[static_cast<std::size_t>(i)]); });
+    }
+    for (int i = 0; i < kWide + 4; ++i)
+      threads_.emplace_back([this, i] { Ask(address_, i, stop_); });
+  }
+  ~Crowd() { Stop(); }
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+
+  void Stop() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  std::uint64_t written() const {
+    std::uint64_t sum = 0;
+    for (const auto& writer : writers_) sum += writer->written();
+    return sum;
+  }
+  int refused() const {
+    int sum = 0;
+    for (const auto& writer : writers_) sum += writer->refused();
+    return sum;
+  }
+  void ExpectThere(client::Client& client) const {
+    for (const auto& writer : writers_) writer->ExpectThere(client);
+  }
+
+ private:
+  void Write(int number, Writer& writer) const {
+    while (!stop_) {
+      if (number >= kWriters) {
+        writer.Stream(6);
+      } else if (!writer.Call()) {
+        std::this_thread::sleep_for(200ms);
+      }
+    }
+  }
+
+  const std::string address_;
+  std::atomic<bool> stop_{false};
+  std::vector<std::unique_ptr<Writer>> writers_;
+  std::vector<std::thread> threads_;
+};
+
+/// A collection, and a script that starts hmann within both groups.
+void Prepare(const TestFolder& folder, const std::vector<std::string>& groups) {
+  WriteBase(folder / "base.u8bin", Soaks() ? 200'000 : 5'000);
+  ASSERT_EQ(Hmann({"build", "--base", folder / "base.u8bin", "--out", folder / "i.hmann",
+                   "--no-calibrate"})
+                .exit_code,
+            0);
+  ASSERT_EQ(Hmann({"create", folder / "c.live", "--from", folder / "i.hmann"}).exit_code, 0);
+  std::string script = "#!/bin/sh\n";
+  for (const std::string& group : groups) absl::StrAppend(&script, "echo 0 >", group, " && ");
+  WriteFile(folder / "inside.sh", absl::StrCat(script, "exec ", HmannProgram(), " \"$@\"\n"));
+  std::filesystem::permissions(folder / "inside.sh", std::filesystem::perms::owner_all);
+}
+
+class Container : public testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Of, Container, testing::Values(256_MiB, 512_MiB));
+
+TEST_P(Container, ManyWritersTakeNoMoreMemoryThanThereIs) {
+  auto group = eval::MemoryGroup::Create("container", GetParam());
+  if (!group.ok()) GTEST_SKIP() << group.status();
+  const HalfACore half;
+  if (!half.made()) GTEST_SKIP() << "no group of cgroup v1 for half a core can be made";
+  const TestFolder folder("container");
+  Prepare(folder, {group->procs(), half.procs()});
+  ServerProgram server(folder / "c.live", {}, folder / "inside.sh");
+  client::Client client = Connected(server.address());
+
+  const auto seconds = Soaks() ? 600s : 8s, alone = Soaks() ? 60s : 3s;
+  Writer one(server.address(), 1000, kRowsOfCall);
+  for (const auto end = std::chrono::steady_clock::now() + alone;
+       std::chrono::steady_clock::now() < end;)
+    one.Call();
+  const double rate_alone = static_cast<double>(one.written()) / static_cast<double>(alone.count());
+  Crowd crowd(server.address());
+  std::this_thread::sleep_for(seconds);
+  const double rate = static_cast<double>(crowd.written()) / static_cast<double>(seconds.count());
+  crowd.Stop();
+  const eval::MemoryUse use = group->Use();
+  std::printf("%llu MiB: %.0f rows/s alone, %.0f beside others, %d refused, peak %llu MiB\n",
+              static_cast<unsigned long long>(GetParam() >> 20), rate_alone, rate, crowd.refused(),
+              static_cast<unsigned long long>(use.peak_bytes >> 20));
+  EXPECT_EQ(use.out_of_memory_kills, 0u);
+  EXPECT_GT(rate, 0);
+  if (Soaks()) {
+    EXPECT_GE(rate, rate_alone / 2);
+  }
+  crowd.ExpectThere(client);
+  one.ExpectThere(client);
+  EXPECT_TRUE(client.Describe("sample", {.deadline = 60s}).ok());
+}
+
+}  // namespace
+}  // namespace hmann
