@@ -9,6 +9,7 @@
 #include "datasets/hdf5_file.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
+#include "index/distance/check_norm.h"
 
 namespace hmann {
 namespace {
@@ -120,11 +121,7 @@ absl::Status VectorFile::CheckFinite(std::uint64_t begin, std::uint64_t end) con
 }
 
 absl::Status VectorFile::CheckScale(Metric metric) const {
-  // The squared distance of neighbors that are 4,096 times nearer to each other than to
-  // the origin then keeps its 24 bits. Smaller vectors all seem to be equal, in the end.
-  // 4,096 is a guess of how near neighbors are; so is the number of rows.
-  constexpr double kLeast = 0x1p-96;
-  constexpr std::uint64_t kSampled = 4096;
+  constexpr std::uint64_t kSampled = 4096;  // a guess
   if (metric == Metric::kCosine || dtype_ != DType::kF32) return absl::OkStatus();
   const std::uint64_t count = std::min(n(), kSampled);
   std::vector<float> components(dim());
@@ -133,13 +130,14 @@ absl::Status VectorFile::CheckScale(Metric metric) const {
     ReadComponents(dtype_, Row(i * n() / count), dim(), components.data());
     double square = 0;
     for (const float x : components) square += double{x} * x;
-    if (!(square < kLeast)) return absl::OkStatus();
     most = std::max(most, square);
+    if (most > 0 && !Vanishes(dtype_, metric, most)) return absl::OkStatus();
   }
   if (most == 0) return absl::OkStatus();
-  return InvalidArgument(
-      path_, ": the largest squared norm of ", count, " rows: expected at least ", kLeast,
-      ", so that f32 distances do not vanish; found ", most, ": scale the vectors");
+  return InvalidArgument(path_, ": the largest squared norm of ", count,
+                         " rows: expected at least ", kLeastSquaredNorm,
+                         ", so that f32 distances do not vanish; found ", most,
+                         ": scale the vectors");
 }
 
 absl::Status VectorFile::CheckShape(std::uint32_t dim, DType dtype,

@@ -290,7 +290,7 @@ TEST(Scan, TakesOverFromATraversalThatTakesLonger) {
   const Rows rows = MakeRows(kRows, kDim, fill), queries = MakeRows(50, kDim, fill);
   const Built built(DType::kF32, Metric::kL2, kDim, rows, queries);
   const Built::Found found = built.Search(built.Open(), {.k = 100});
-  EXPECT_NEAR(found.recall, 1, 1e-9) << "all were scanned";
+  EXPECT_GE(found.recall, 0.999) << "all were scanned, by codes";
   EXPECT_LE(found.total.distances_fast + found.total.distances_slow, 51 * std::uint64_t{kRows})
       << "what a traversal has met is not compared again";
   const Built::Found named = built.Search(built.Open(), {.k = 100, .mode = SearchMode::kGraph});

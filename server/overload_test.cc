@@ -12,6 +12,7 @@
 #include "datasets/testing/temp_folder.h"
 #include "grpcpp/client_context.h"
 #include "hmann/v1/search.grpc.pb.h"
+#include "httplib.h"
 #include "server/testing/fixture.h"
 
 namespace hmann::server {
@@ -130,16 +131,22 @@ TEST_F(OverloadTest, MemoryOfRequestsAndRepliesIsBounded) {
   ServerOptions options = OneThread();
   options.queue = 100;
   options.most_bytes = 1000;
+  options.http = "127.0.0.1:0";
   Served served(options);
   client::Cancellation cancellation;
   std::future<absl::Status> batch =
       SendSlowBatch(*served.client, {.deadline = 1h, .cancellation = &cancellation});
-  const absl::Status refused = AskUntilRefused(*served.client);
+  // The first request may take more than the bound: nothing may come before the batch.
+  httplib::Client http("http://" + served.server->http_address());
+  while (http.Get("/metrics")->body.find("hmann_request_bytes 0\n") != std::string::npos)
+    std::this_thread::sleep_for(5ms);
+  // It waits for half of its time, which is shorter than the batch.
+  const absl::Status refused = SlowSearch(*served.client, 2s);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_EQ(Reason(refused), "MEMORY_FULL");
   EXPECT_TRUE(HasDetail(refused, "google.rpc.RetryInfo"));
   const std::vector<std::uint64_t> labels(100);
-  EXPECT_EQ(Reason(served.client->Get("sift", labels).status()), "MEMORY_FULL");
+  EXPECT_EQ(Reason(served.client->Get("sift", labels, {.deadline = 2s}).status()), "MEMORY_FULL");
   cancellation.Cancel();
   EXPECT_EQ(batch.get().code(), absl::StatusCode::kCancelled);
 }

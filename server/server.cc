@@ -95,10 +95,12 @@ ServerOptions Resolve(ServerOptions options) {
   if (options.limits.max_query_threads == 0)
     options.limits.max_query_threads = static_cast<std::uint32_t>(std::min(options.threads, 64));
   // In a small container the bounds on memory follow what there is: requests and replies
-  // take an eighth at most, connections another.
+  // take an eighth at most. Connections may take half as much more, since what they read
+  // of requests counts there, too: gRPC refuses calls without a word when it is short.
   const std::uint64_t share = std::max<std::uint64_t>(UsableMemoryBytes() / 8, 16 << 20);
   options.most_bytes = std::min(options.most_bytes, share);
-  options.connections.transport_bytes = std::min(options.connections.transport_bytes, share);
+  options.connections.transport_bytes =
+      std::min(options.connections.transport_bytes, share * 3 / 2);
   return options;
 }
 

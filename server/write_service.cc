@@ -84,7 +84,7 @@ absl::StatusOr<Written> DeleteByFilter(const v1::DeleteRequest& request, const S
     return BadField("filter", absl::StrCat("it holds for all ", LiveRows(*now),
                                            " vectors: say `all` if that is meant"));
   }
-  return collection.Delete(*filter);
+  return collection.Delete(*filter, request.operation());
 }
 
 absl::StatusOr<Written> Do(const v1::DeleteRequest& request, const Snapshot& index,
@@ -93,7 +93,7 @@ absl::StatusOr<Written> Do(const v1::DeleteRequest& request, const Snapshot& ind
   if (has_labels && (request.has_filter() || request.all()))
     return BadField("filter", "expected labels or a filter, found both");
   if (request.has_filter()) return DeleteByFilter(request, index);
-  if (request.all()) return index.generation().collection()->DeleteAll();
+  if (request.all()) return index.generation().collection()->DeleteAll(request.operation());
   HMANN_ASSIGN_OR_RETURN(const std::vector<VectorLabel> rows, ReadRows(request, limits));
   WriteBatch batch;
   for (const VectorLabel& row : rows) batch.Delete(row);

@@ -23,6 +23,7 @@
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
+#include "index/base/cpu.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
 #include "index/base/thread_pool.h"
@@ -233,6 +234,7 @@ void RaiseDescriptorLimit() {
 absl::Status Serve(const CLI::App& line, const ServeFlags& flags) {
   HMANN_RETURN_IF_ERROR(CheckThreads(2));  // the log has one, and one to close it
   Signals::IgnoreMeaningless();
+  BoundArenas();
   Log log(flags.log_level);
   RaiseDescriptorLimit();
   std::atomic<std::chrono::nanoseconds> drain = flags.drain;

@@ -115,6 +115,13 @@ void StepAside() {
 
 void KeepNoFreedMemory() { ::mallopt(M_MMAP_THRESHOLD, 1 << 20); }
 
+void BoundArenas() {
+  constexpr std::uint64_t kOfArena = 256 << 20;  // a guess: they were seen to keep 50 MiB
+  const auto most = static_cast<int>(
+      std::clamp<std::uint64_t>(UsableMemoryBytes() / kOfArena, 1, 8 * std::uint64_t{256}));
+  if (most < 8 * UsableCores()) ::mallopt(M_ARENA_MAX, most);
+}
+
 std::uint64_t PeakRssBytes() {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);

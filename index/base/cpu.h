@@ -27,6 +27,11 @@ void StepAside();
 /// bound cannot spare.
 void KeepNoFreedMemory();
 
+/// Lets malloc have an arena per 256 MiB that this process can use: each keeps memory
+/// that others have freed, and by default there are eight per core. To be called before
+/// there are threads.
+void BoundArenas();
+
 /// Highest resident size of this process so far.
 std::uint64_t PeakRssBytes();
 

@@ -185,7 +185,13 @@ std::string UniqueName(const std::string& path) {
 }
 
 bool IsTemporaryName(std::string_view name) {
-  return name.find(absl::StrCat(kTemporary, ".")) != name.npos;
+  const std::size_t digits = name.rfind('.');
+  if (digits == name.npos || name.size() - digits != 17 ||
+      name.find_first_not_of("0123456789abcdef", digits + 1) != name.npos)
+    return false;
+  const std::size_t pid = name.substr(0, digits).rfind('.');
+  return pid != name.npos && pid + 1 < digits && name.substr(0, pid).ends_with(kTemporary) &&
+         name.find_first_not_of("0123456789", pid + 1) == digits;
 }
 
 void RemoveIfDead(const std::string& temporary) {

@@ -24,6 +24,8 @@ class FileLock {
   /// Makes the file if there is none. Errors: as open(2); UNAVAILABLE if another process
   /// has the lock, or this one.
   static absl::StatusOr<FileLock> Take(const std::string& path);
+  /// The file, open to read and write; -1: none.
+  int fd() const { return file_.fd(); }
 
  private:
   FileDescriptor file_;

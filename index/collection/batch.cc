@@ -10,6 +10,7 @@
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/collection/pending_write.h"
+#include "index/distance/check_norm.h"
 
 namespace hmann {
 
@@ -75,10 +76,6 @@ class BatchReader {
                              " bytes: at most ", WriteBatch::kMostRows, " and ",
                              WriteBatch::kMostBytes);
     }
-    if (batch_.operation_.size() > kMostOperation) {
-      return InvalidArgument("operation: ", batch_.operation_.size(), " bytes: at most ",
-                             kMostOperation);
-    }
     write_.operation = batch_.operation_;
     if (!write_.operation.empty()) write_.digest = Digest();
     for (std::size_t i = 0; i < batch_.changes_.size(); ++i) {
@@ -92,8 +89,6 @@ class BatchReader {
   }
 
  private:
-  static constexpr std::size_t kMostOperation = 64;
-
   std::size_t Bytes() const { return batch_.vectors_.size() + batch_.attributes_.size(); }
 
   std::uint64_t Digest() const {
@@ -141,10 +136,25 @@ class BatchReader {
       return InvalidArgument("a vector of ", from.vector.size(), " bytes, expected ", kernels.dim,
                              " x ", std::string(Name(kernels.dtype)));
     }
+    if (kernels.dtype == DType::kF32) HMANN_RETURN_IF_ERROR(CheckScale(from.vector));
     change->row = write_.rows.size() / shape_.stride;
     write_.rows.resize(write_.rows.size() + shape_.stride);
     return EncodeRow(kernels, is_wide ? DType::kF32 : kernels.dtype, from.vector.data(),
                      write_.rows.data() + change->row * shape_.stride);
+  }
+
+  /// Builds refuse vectors that are all so small.
+  absl::Status CheckScale(std::span<const std::byte> vector) const {
+    double square = 0;
+    for (std::size_t at = 0; at < vector.size(); at += sizeof(float)) {
+      float x;
+      std::memcpy(&x, vector.data() + at, sizeof(x));
+      square += double{x} * x;
+    }
+    if (!Vanishes(DType::kF32, shape_.kernels.metric, square)) return absl::OkStatus();
+    return InvalidArgument("squared norm: expected 0, or at least ", kLeastSquaredNorm,
+                           ", so that f32 distances do not vanish; found ", square,
+                           ": scale the vectors");
   }
 
   const WriteBatch& batch_;

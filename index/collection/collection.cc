@@ -1,7 +1,12 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
 #include "index/base/errors.h"
@@ -30,6 +35,7 @@ absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::
     return InvalidArgument("merge_threads: ", *options.merge_threads, " found, expected 0 or more");
   std::shared_ptr<CollectionImpl> opened(new CollectionImpl(folder, options));
   if (!options.read_only) HMANN_RETURN_IF_ERROR(opened->Lock());
+  const Record record = opened->ReadRecord();
   absl::Status status = opened->Load(progress);
   // A process that writes may have swapped a merged index in between: look again.
   for (int tries = 0; !status.ok() && options.read_only && tries < 5; ++tries) {
@@ -41,7 +47,13 @@ absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::
          opened->Now()->sequence > opened->manifest_.covered) {
     status = opened->ReplayMore(progress);
   }
-  HMANN_RETURN_IF_ERROR(status);
+  if (!status.ok()) {
+    opened->lock_ = {};  // what is in the folder stays as it is
+    return status;
+  }
+  const std::uint64_t found = opened->Now()->sequence;
+  opened->lost_writes_ = record.lost + record.sequence - std::min(record.sequence, found);
+  if (!options.read_only) opened->KeepRecord(found, /*sync=*/true);
   opened->refreshed_at_ = std::chrono::steady_clock::now();
   if (!options.read_only) opened->RemoveOrphans();
   opened->counted_rows_ = opened->Now()->tail.end();
@@ -51,7 +63,24 @@ absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::
 
 CollectionImpl::~CollectionImpl() {
   StopThreads();
-  if (now_.load() != nullptr) KeepGraph(*Now(), 1);
+  if (lock_.fd() < 0 || now_.load() == nullptr) return;
+  KeepGraph(*Now(), 1);
+  KeepRecord(Now()->sequence, /*sync=*/true);
+}
+
+CollectionImpl::Record CollectionImpl::ReadRecord() const {
+  Record record;
+  const absl::StatusOr<std::string> text = ReadTextFile(folder_ + "/LOCK", 4096);
+  if (!text.ok() ||
+      std::sscanf(text->c_str(), "%" SCNu64 " %" SCNu64, &record.sequence, &record.lost) != 2)
+    return {};
+  return record;
+}
+
+void CollectionImpl::KeepRecord(std::uint64_t sequence, bool sync) const {
+  // The journal has the write already. If this fails or is lost, an older number stays.
+  const std::string text = absl::StrFormat("%020d %020d\n", sequence, lost_writes_);
+  if (::pwrite(lock_.fd(), text.data(), text.size(), 0) > 0 && sync) ::fdatasync(lock_.fd());
 }
 
 absl::Status CollectionImpl::Lock() {
@@ -83,7 +112,8 @@ absl::Status CollectionImpl::Load(Progress* progress) {
   covered_ = manifest_.covered;
   HMANN_RETURN_IF_ERROR(OpenSealed(moment.get(), progress));
   HMANN_RETURN_IF_ERROR(ReadFields(moment.get()));
-  delta_limit_ = options_.delta_bytes > 0 ? options_.delta_bytes : UsableMemoryBytes() / 4;
+  if (usable_ == 0) usable_ = UsableMemoryBytes();
+  delta_limit_ = options_.delta_bytes > 0 ? options_.delta_bytes : usable_ / 4;
   moment->tail = Tail(shape_->stride, delta_limit_);
   moment->graphs.push_back(std::make_shared<DeltaGraph>(0));
   resumable_ = InterruptedMerge();
@@ -210,16 +240,14 @@ absl::Status CollectionImpl::Replay(Moment* moment) {
 }
 
 void CollectionImpl::RemoveOrphans() const {
-  const std::string sealed = std::filesystem::path(manifest_.Sealed(folder_)).filename();
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename();
-    const bool is_ours = name.starts_with("sealed-");
-    const bool is_current = manifest_.rows > 0 && (name == sealed || name == sealed + ".tuned" ||
-                                                   name == sealed + ".attrs");
+    const std::optional<std::uint64_t> generation = Manifest::GenerationOf(name);
     if (IsTemporaryName(name)) {
       RemoveIfDead(entry.path());
-    } else if (is_ours && !is_current) {
+    } else if (generation.has_value() && *generation <= manifest_.generation + 1 &&
+               (*generation != manifest_.generation || manifest_.rows == 0)) {
       std::filesystem::remove(entry.path(), error);
     }
   }
@@ -282,6 +310,7 @@ CollectionInfo CollectionImpl::info() const {
   info.covered = covered_;
   info.merges = merges_;
   info.merge_failures = merge_failures_;
+  info.lost_writes = lost_writes_;
   info.merge_seconds = merge_seconds_;
   const double since = SecondsSince(counted_at_);
   if (info.delta_rows > 0) info.unmerged_seconds = since;
@@ -311,8 +340,14 @@ absl::Status CollectionImpl::Verify(Progress& progress) const {
     const std::scoped_lock lock(writing_);
     covered = manifest_.covered;
   }
-  return journal_->ForEach(covered, shape_->vector_bytes,
-                           [](std::uint64_t, const JournalRow&) { return absl::OkStatus(); });
+  HMANN_RETURN_IF_ERROR(
+      journal_->ForEach(covered, shape_->vector_bytes,
+                        [](std::uint64_t, const JournalRow&) { return absl::OkStatus(); }));
+  if (lost_writes_ == 0) return absl::OkStatus();
+  return DataLoss(Journal::PathIn(folder_), ": ", lost_writes_,
+                  " writes that were on disk are not in it: restore a backup, or close the "
+                  "collection and remove ",
+                  folder_, "/LOCK to do without them");
 }
 
 }  // namespace hmann

@@ -38,8 +38,8 @@ class CollectionImpl final : public Collection {
   ~CollectionImpl() override;
 
   absl::StatusOr<Written> Write(const WriteBatch& batch) override;
-  absl::StatusOr<Written> Delete(const Filter& filter) override;
-  absl::StatusOr<Written> DeleteAll() override;
+  absl::StatusOr<Written> Delete(const Filter& filter, std::string_view operation) override;
+  absl::StatusOr<Written> DeleteAll(std::string_view operation) override;
   absl::StatusOr<std::vector<std::string>> Names(
       std::span<const std::uint64_t> labels) const override;
   std::shared_ptr<const Moment> Now() const override { return now_.load(); }
@@ -66,6 +66,12 @@ class CollectionImpl final : public Collection {
   absl::Status Refresh();
   void Follow();
   void RemoveOrphans() const;
+  /// The last write, and those lost before it, as LOCK has them; none: 0.
+  struct Record {
+    std::uint64_t sequence = 0, lost = 0;
+  };
+  Record ReadRecord() const;
+  void KeepRecord(std::uint64_t sequence, bool sync) const;
   void StartThreads();
   void StopThreads();
 
@@ -78,7 +84,7 @@ class CollectionImpl final : public Collection {
   // write.cc
   absl::StatusOr<Written> Run(PendingWrite& write);
   void WriteGroup(std::span<PendingWrite* const> group);
-  absl::Status Commit(std::span<PendingWrite* const> group, Moment* next);
+  absl::Status Commit(std::span<PendingWrite* const> group);
   absl::Status Resolve(Moment& next, PendingWrite* write);
   absl::Status ResolveFilter(Moment& next, PendingWrite* write);
   absl::Status ResolveRepeat(PendingWrite* write);
@@ -167,6 +173,8 @@ class CollectionImpl final : public Collection {
   /// Writes up to this one are in the base file of a merge that was interrupted.
   std::atomic<std::uint64_t> resumable_ = 0;
 
+  std::uint64_t lost_writes_ = 0;         ///< as CollectionInfo has it
+  std::uint64_t usable_ = 0;              ///< bytes of memory, when it was opened
   std::uint64_t delta_limit_ = 0;         ///< bytes of the delta, and of the journal
   std::atomic<bool> wants_room_ = false;  ///< a write was refused
   /// When the last merge began, or the collection was opened; and rows of the delta then.

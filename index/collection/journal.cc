@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <utility>
 
@@ -25,10 +26,14 @@ constexpr int kJournalVersion = 1;
 /// Tables that came later than the first journals.
 constexpr char kLaterTables[] =
     "CREATE TABLE IF NOT EXISTS names(label INTEGER PRIMARY KEY, name TEXT NOT NULL);"
-    "CREATE TABLE IF NOT EXISTS operations(id BLOB PRIMARY KEY, seq INTEGER NOT NULL,"
-    " rows INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;";
-/// How many writes are remembered by name: a guess.
-constexpr std::uint64_t kOperations = 100'000;
+    "CREATE TABLE IF NOT EXISTS named(number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE,"
+    " seq INTEGER NOT NULL, rows INTEGER NOT NULL, digest INTEGER NOT NULL,"
+    " time INTEGER NOT NULL);";
+/// How many writes are remembered by name, and how many seconds: guesses. They take some
+/// 15 MB.
+constexpr std::uint64_t kOperations = 100'000, kOperationSeconds = 7 * 86'400;
+
+std::uint64_t Seconds() { return static_cast<std::uint64_t>(std::time(nullptr)); }
 
 absl::Status StatusOf(int code, const std::string& message) {
   switch (code & 0xff) {
@@ -210,8 +215,19 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& folder
                          "PRAGMA secure_delete=ON; PRAGMA wal_autocheckpoint=4096;"
                          "PRAGMA journal_size_limit=16777216;"));
     HMANN_RETURN_IF_ERROR(journal->Execute(kLaterTables));
+    HMANN_RETURN_IF_ERROR(journal->TakeOver());
   }
   return journal;
+}
+
+absl::Status Journal::TakeOver() const {
+  HMANN_ASSIGN_OR_RETURN(const std::uint64_t has,
+                         Ask("SELECT count(*) FROM sqlite_schema WHERE name = 'operations'"));
+  if (has == 0) return absl::OkStatus();
+  HMANN_RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
+  return End(
+      Execute("INSERT OR IGNORE INTO named(id, seq, rows, digest, time) SELECT id, seq, rows, "
+              "digest, strftime('%s', 'now') FROM operations ORDER BY seq; DROP TABLE operations"));
 }
 
 absl::Status Journal::CheckMeta(const std::string& id) const {
@@ -239,6 +255,10 @@ absl::Status Journal::InsertAll(std::uint64_t first, std::span<const JournalEntr
   }
   Statement insert(*this, "INSERT INTO writes VALUES(?, ?, ?, ?, ?, ?)");
   for (const JournalEntry* entry : entries) {
+    if (entry->labels.empty()) {  // a write that is remembered, and changed nothing
+      HMANN_RETURN_IF_ERROR(Remember(*entry, first - 1));
+      continue;
+    }
     const std::string attributes = absl::StrJoin(entry->attributes, "\n");
     const std::string_view labels = BytesOf(entry->labels), puts = BytesOf(entry->puts),
                            vectors = BytesOf(entry->vectors);
@@ -256,17 +276,25 @@ absl::Status Journal::InsertAll(std::uint64_t first, std::span<const JournalEntr
                                 .Bind(name, true)
                                 .Run());
     }
-    if (!entry->operation.empty()) {
-      HMANN_RETURN_IF_ERROR(Statement(*this, "INSERT OR REPLACE INTO operations VALUES(?, ?, ?, ?)")
-                                .Bind(entry->operation, false)
-                                .Bind(first)
-                                .Bind(std::uint64_t{entry->labels.size()})
-                                .Bind(entry->digest)
-                                .Run());
-    }
+    if (!entry->operation.empty()) HMANN_RETURN_IF_ERROR(Remember(*entry, first));
     ++first;
   }
   return absl::OkStatus();
+}
+
+absl::Status Journal::Remember(const JournalEntry& entry, std::uint64_t seq) const {
+  HMANN_RETURN_IF_ERROR(Statement(*this,
+                                  "INSERT OR REPLACE INTO named(id, seq, rows, digest, time) "
+                                  "VALUES(?, ?, ?, ?, ?)")
+                            .Bind(entry.operation, false)
+                            .Bind(seq)
+                            .Bind(std::uint64_t{entry.labels.size()})
+                            .Bind(entry.digest)
+                            .Bind(Seconds())
+                            .Run());
+  return Statement(*this, "DELETE FROM named WHERE number + ? <= (SELECT max(number) FROM named)")
+      .Bind(kOperations)
+      .Run();
 }
 
 absl::Status Journal::Append(std::uint64_t first, std::span<const JournalEntry* const> entries,
@@ -365,8 +393,9 @@ absl::StatusOr<std::string> Journal::Name(std::uint64_t label) const {
 
 absl::StatusOr<std::optional<Journal::Recorded>> Journal::Operation(std::string_view id) const {
   const std::scoped_lock lock(mutex_);
-  Statement row(*this, "SELECT seq, rows, digest FROM operations WHERE id = ?");
-  HMANN_ASSIGN_OR_RETURN(const bool found, row.Bind(id, false).Step());
+  Statement row(*this, "SELECT seq, rows, digest FROM named WHERE id = ? AND time >= ?");
+  row.Bind(id, false).Bind(Seconds() - kOperationSeconds);
+  HMANN_ASSIGN_OR_RETURN(const bool found, row.Step());
   if (!found) return std::nullopt;
   return Recorded{{.sequence = row.Number(0), .rows = row.Number(1)}, row.Number(2)};
 }
@@ -407,9 +436,8 @@ absl::Status Journal::Prune(std::uint64_t covered) {
   }
   {
     const std::scoped_lock lock(mutex_);
-    HMANN_RETURN_IF_ERROR(Statement(*this, "DELETE FROM operations WHERE seq + ? <= ?")
-                              .Bind(kOperations)
-                              .Bind(covered)
+    HMANN_RETURN_IF_ERROR(Statement(*this, "DELETE FROM named WHERE time < ?")
+                              .Bind(Seconds() - kOperationSeconds)
                               .Run());
     // A journal that an earlier program made keeps its free pages.
     HMANN_ASSIGN_OR_RETURN(const std::uint64_t mode, Ask("PRAGMA auto_vacuum"));

@@ -67,8 +67,8 @@ class Journal {
   ~Journal();
 
   /// Appends writes with the numbers first, first + 1, ... and fields that are new, all
-  /// or none, and returns when they are on disk. Errors: RESOURCE_EXHAUSTED (disk),
-  /// INTERNAL.
+  /// or none, and returns when they are on disk. A write without labels takes no number;
+  /// its operation is remembered. Errors: RESOURCE_EXHAUSTED (disk), INTERNAL.
   absl::Status Append(std::uint64_t first, std::span<const JournalEntry* const> entries,
                       std::span<const AttributeField> fields);
   absl::StatusOr<std::vector<AttributeField>> Fields() const;
@@ -116,6 +116,9 @@ class Journal {
   /// Commits, or undoes the transaction after an error.
   absl::Status End(absl::Status status) const;
   absl::Status CheckMeta(const std::string& id) const;
+  /// Operations that an earlier program remembered.
+  absl::Status TakeOver() const;
+  absl::Status Remember(const JournalEntry& entry, std::uint64_t seq) const;
   absl::Status InsertAll(std::uint64_t first, std::span<const JournalEntry* const> entries,
                          std::span<const AttributeField> fields) const;
 

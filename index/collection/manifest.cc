@@ -67,6 +67,19 @@ std::string Manifest::SealedIn(const std::string& folder, std::uint64_t generati
   return absl::StrFormat("%s/sealed-%06d.hmann", folder, generation);
 }
 
+std::optional<std::uint64_t> Manifest::GenerationOf(std::string_view name) {
+  constexpr std::string_view kPrefix = "sealed-";
+  std::uint64_t generation = 0;
+  const std::size_t dot = name.find('.');
+  if (!name.starts_with(kPrefix) || dot == name.npos) return std::nullopt;
+  const std::string_view digits = name.substr(kPrefix.size(), dot - kPrefix.size());
+  if (!absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &generation))
+    return std::nullopt;
+  const std::string made = SealedIn("", generation).substr(1);
+  const bool is_made = name == made || name == made + ".tuned" || name == made + ".attrs";
+  return is_made ? std::optional(generation) : std::nullopt;
+}
+
 absl::StatusOr<Manifest> Manifest::Read(const std::string& folder) {
   const std::string path = PathIn(folder);
   HMANN_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, 16 << 20));

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,6 +26,9 @@ struct Manifest {
 
   static std::string PathIn(const std::string& folder) { return folder + "/MANIFEST"; }
   static std::string SealedIn(const std::string& folder, std::uint64_t generation);
+  /// The number of the merge that makes a file of this name: SealedIn, or what belongs to
+  /// it. Absent: none does.
+  static std::optional<std::uint64_t> GenerationOf(std::string_view name);
   std::string Sealed(const std::string& folder) const { return SealedIn(folder, generation); }
 
   /// Errors: NOT_FOUND; UNIMPLEMENTED (a newer version); DATA_LOSS naming the key.

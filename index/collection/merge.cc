@@ -10,6 +10,8 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/collection/collection_impl.h"
+#include "index/construct/jobs/work_folder.h"
+#include "index/tune/calibrate.h"
 
 namespace hmann {
 namespace {
@@ -69,7 +71,6 @@ double CollectionImpl::Worked(std::chrono::steady_clock::time_point start) const
 }
 
 void CollectionImpl::MergeWhenDue() {
-  StepBehind();
   Progress quiet(Progress::Show::kNever);
   int failures = 0;
   while (true) {
@@ -128,14 +129,18 @@ absl::Status CollectionImpl::Merge(Progress& progress, const std::atomic<bool>& 
   }
   const auto start = std::chrono::steady_clock::now();
   slowed_seconds_ = 0;
-  HMANN_ASSIGN_OR_RETURN(const MergeJob job, StartMerge(progress, cancelled));
+  // This thread stays level with others, so that those that it starts can choose.
+  const auto begin = [&] {
+    if (options_.merges && !wants_room_) StepBehind();
+    return StartMerge(progress, cancelled);
+  };
+  HMANN_ASSIGN_OR_RETURN(const MergeJob job, std::async(std::launch::async, begin).get());
   const Shown shown(*this, progress);
   absl::Status built = BuildMerged(job, progress, cancelled, is_asked);
   if (absl::IsFailedPrecondition(built)) {
     // The work of an interrupted merge is refused: the collection was moved, or the
     // program is of another version.
-    std::error_code error;
-    std::filesystem::remove_all(MergeFiles(folder_).work(), error);
+    WorkFolder::Remove(MergeFiles(folder_).work());
     built = BuildMerged(job, progress, cancelled, is_asked);
   }
   HMANN_RETURN_IF_ERROR(built);
@@ -226,8 +231,8 @@ std::uint64_t CollectionImpl::MergeMemory() const {
   // In a small container, more than half: a million vectors of 128 bytes need 170 MiB.
   constexpr std::uint64_t kLittle = 256 << 20;  // a guess, as the shares
   const std::uint64_t usable = UsableMemoryBytes();
-  return options_.merge_memory > 0 ? options_.merge_memory
-                                   : std::max(usable / 2, std::min(usable / 8 * 7, kLittle));
+  if (options_.merge_memory > 0) return options_.merge_memory;
+  return std::max({usable / 2, std::min(usable / 8 * 7, kLittle), std::min(usable_ / 2, kLittle)});
 }
 
 double CollectionImpl::RowsASecond(const Moment& moment) const {
@@ -266,33 +271,48 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
                                         const std::atomic<bool>& cancelled, bool is_asked) {
   // While it is not late, a build works for a third of the time if searches come, since
   // it shares caches with them, and takes only what they leave of the processor, unless a
-  // user waits for it: guesses.
+  // user waits for it. While writes are refused, it is level with searches: guesses.
   constexpr std::chrono::milliseconds kLook(50), kRecently(100);
+  enum class Pace : std::uint8_t { kAside, kBehind, kLevel };
   const auto start = std::chrono::steady_clock::now();
-  // A thread that has stepped aside cannot come back, but another one can continue, if
-  // the build keeps its work.
-  bool is_aside = options_.merges && !is_asked && call.build.keep_work;
-  for (;; is_aside = false) {
+  const auto wanted = [&] {
+    if (!options_.merges || wants_room_) return Pace::kLevel;
+    const bool is_late = is_asked || !call.build.keep_work || EndsLate(*Now(), Worked(start));
+    return is_late ? Pace::kBehind : Pace::kAside;
+  };
+  // To calibrate takes longer than to build. While writes are refused, what is known of
+  // the index before stands, if a quarter is new at most: a guess.
+  const bool is_known =
+      call.build.keep_work && manifest_.rows > 0 && 4 * Now()->live() <= 5 * manifest_.rows;
+  // A thread cannot come back, but another one can continue, if the build keeps its work.
+  for (Pace pace = wanted();;) {
     std::atomic<bool> ends = false, slowed = false;
     call.build.cancelled = &ends;
     call.build.slowed = &slowed;
     std::future<absl::Status> building = std::async(std::launch::async, [&] {
-      if (options_.merges) is_aside ? StepAside() : StepBehind();
+      if (pace != Pace::kLevel) pace == Pace::kAside ? StepAside() : StepBehind();
+      call.calibrate.wanted = pace != Pace::kLevel || !is_known;
       const absl::StatusOr<CalibratedBuild> built = Build(call, progress);
       if (!built.ok()) return built.status();
+      if (!call.calibrate.wanted) {
+        const absl::Status taken = TakeCalibration(manifest_.Sealed(folder_), call.build.out);
+        return absl::IsNotFound(taken) ? absl::OkStatus() : taken;
+      }
       const absl::Status calibrated = built->calibration.status();
       return absl::IsCancelled(calibrated) ? calibrated : absl::OkStatus();
     });
+    Pace next = pace;
     for (auto looked = start; building.wait_for(kLook) == std::future_status::timeout;) {
       if (slowed) slowed_seconds_ = slowed_seconds_ + SecondsSince(looked);
       looked = std::chrono::steady_clock::now();
-      const std::shared_ptr<const Moment> now = Now();
-      const bool is_late = EndsLate(*now, Worked(start));
-      ends = cancelled || (is_aside && is_late);
-      slowed = options_.merges && !is_late && now->facts->WasSearchedWithin(kRecently);
+      if (call.build.keep_work) next = std::max(next, wanted());
+      ends = cancelled || next > pace;
+      slowed = options_.merges && !wants_room_ && !EndsLate(*Now(), Worked(start)) &&
+               Now()->facts->WasSearchedWithin(kRecently);
     }
     absl::Status built = building.get();
-    if (!is_aside || cancelled || !absl::IsCancelled(built)) return built;
+    if (next == pace || cancelled || !absl::IsCancelled(built)) return built;
+    pace = next;
   }
 }
 
@@ -317,6 +337,7 @@ absl::Status CollectionImpl::SwapMerged(const MergeJob& job, Progress& progress)
   manifest.rows = job.rows;
   manifest.covered = job.covered;
   HMANN_RETURN_IF_ERROR(manifest.Write(folder_));
+  KeepRecord(Now()->sequence, /*sync=*/true);
   auto next = std::make_shared<Moment>(*Now());
   if (next->sealed.segment != nullptr) next->sealed.segment->Supersede();
   next->sealed = std::move(merged);

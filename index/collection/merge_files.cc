@@ -15,6 +15,7 @@
 #include "index/base/parse_json.h"
 #include "index/base/status_macros.h"
 #include "index/construct/bounded.h"
+#include "index/construct/jobs/work_folder.h"
 
 namespace hmann {
 namespace {
@@ -177,7 +178,14 @@ absl::Status MergeFiles::WriteAttributes(const Moment& moment, std::string* type
 
 void MergeFiles::Remove() const {
   std::error_code error;
-  std::filesystem::remove_all(folder_, error);
+  WorkFolder::Remove(work());
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error))
+    if (IsTemporaryName(entry.path().filename().string())) RemoveIfDead(entry.path().string());
+  for (const DType dtype : {DType::kU8, DType::kI8, DType::kF16, DType::kF32})
+    std::filesystem::remove(base(dtype), error);
+  for (const std::string& file : {labels(), attributes(), folder_ + kState})
+    std::filesystem::remove(file, error);
+  std::filesystem::remove(folder_, error);  // if nothing else is in it
 }
 
 }  // namespace hmann

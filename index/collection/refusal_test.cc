@@ -230,6 +230,140 @@ TEST_F(RefusalTest, AWriteIsSentAgain) {
   EXPECT_THAT(Message(put("\1\1\1\1", std::string(65, 'x')).status()), HasSubstr("at most 64"));
 }
 
+/// Also if it changed nothing: what another client wrote in between stays.
+TEST_F(RefusalTest, AnOperationIsRememberedWhateverItChanged) {
+  Create(DType::kU8, Metric::kL2, 4);
+  auto collection = MustOpen();
+  const auto filter = Filter::Parse("year = 7"), other = Filter::Parse("year = 8");
+  ASSERT_TRUE(filter.ok() && other.ok());
+  const auto put = [&](std::uint64_t label, const char* attributes) {
+    WriteBatch batch;
+    batch.Put(label, "\1\1\1\1", 4, attributes);
+    ASSERT_TRUE(collection->Write(batch).ok());
+  };
+  const auto label = [&](std::string_view operation) {
+    WriteBatch batch;
+    batch.Delete(777);
+    batch.SetOperation(operation);
+    return collection->Write(batch);
+  };
+  put(1, "{\"year\":1}");
+  const auto again = [&](const char* when, std::uint64_t live) {
+    for (const auto& written : {label("D"), collection->Delete(*filter, "F")}) {
+      ASSERT_TRUE(written.ok()) << when << written.status();
+      EXPECT_EQ(written->rows, 0u) << when;
+      EXPECT_EQ(written->sequence, 1u) << when;
+    }
+    EXPECT_EQ(collection->info().live, live) << when;
+  };
+  again("at first", 1);
+  put(777, "{\"year\":7}");
+  again("another put came", 2);
+  EXPECT_EQ(collection->Delete(*other, "F").status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(collection->DeleteAll("D").status().code(), absl::StatusCode::kAlreadyExists);
+  collection.reset();
+  collection = MustOpen();
+  again("opened again", 2);
+  Progress quiet(Progress::Show::kNever);
+  ASSERT_TRUE(collection->Compact(quiet).ok());
+  again("merged", 2);
+  ASSERT_EQ(collection->DeleteAll("A")->rows, 2u);
+  put(5, "{}");
+  EXPECT_EQ(collection->DeleteAll("A")->rows, 2u);
+  EXPECT_EQ(collection->info().live, 1u);
+  put(777, "{}");
+  Sql("UPDATE named SET time = time - 604801");  // a week
+  EXPECT_EQ(label("D")->rows, 1u);
+  EXPECT_THAT(Message(collection->DeleteAll(std::string(65, 'x')).status()),
+              HasSubstr("at most 64"));
+}
+
+TEST_F(RefusalTest, VectorsThatEveryMergeWouldRefuse) {
+  Create(DType::kF32, Metric::kL2, 4);
+  const auto collection = MustOpen();
+  const auto put = [&](float x) {
+    const std::vector<float> vector(4, x);
+    WriteBatch batch;
+    batch.Put(5, vector.data(), 16);
+    return collection->Write(batch).status();
+  };
+  for (const float x : {1e-40F, 1e-30F, -1e-15F})
+    EXPECT_THAT(Message(put(x)), AllOf(HasSubstr("row 0 (label 5)"), HasSubstr("do not vanish")));
+  EXPECT_EQ(collection->info().live, 0u);
+  for (const float x : {0.F, 1e-14F}) {
+    EXPECT_TRUE(put(x).ok());
+    Progress quiet(Progress::Show::kNever);
+    EXPECT_TRUE(collection->Compact(quiet).ok()) << x;
+  }
+}
+
+TEST_F(RefusalTest, FilesOfOthersStay) {
+  Create(DType::kU8, Metric::kL2, 4);
+  const std::vector<std::string> others = {"sealed-notes.txt",    "sealed-000001.hmann.bak",
+                                           "sealed-1.hmann",      "sealed-0000001.hmann",
+                                           "sealed-999999.hmann", "notes.tmp.txt",
+                                           "a.tmp.1.0123",        "a.tmp.x.0123456789abcdef",
+                                           "merge/notes.txt",     "merge/base.npy"};
+  const std::vector<std::string> own = {"sealed-000000.hmann.tuned", "sealed-000002.hmann",
+                                        "sealed-000002.hmann.attrs",
+                                        "MANIFEST.tmp.1.0123456789abcdef"};
+  std::filesystem::create_directories(folder_ + "/merge");
+  for (const std::string& name : others) std::ofstream(folder_ + "/" + name) << name;
+  Progress quiet(Progress::Show::kNever);
+  {
+    const auto collection = MustOpen();
+    WriteBatch batch;
+    for (std::uint64_t label = 0; label < 50; ++label) batch.Put(label, "\1\2\3\4", 4);
+    ASSERT_TRUE(collection->Write(batch).ok());
+    ASSERT_TRUE(collection->Compact(quiet).ok());
+  }
+  for (const std::string& name : own) std::ofstream(folder_ + "/" + name) << name;
+  const auto collection = MustOpen();
+  for (const std::string& name : others) EXPECT_EQ(FileContent(folder_ + "/" + name), name);
+  for (const std::string& name : own) EXPECT_FALSE(std::filesystem::exists(folder_ + "/" + name));
+  EXPECT_TRUE(collection->Verify(quiet).ok());
+}
+
+/// SQLite takes a log that ends early as one of fewer writes.
+TEST_F(RefusalTest, WritesThatWereLostAreSeen) {
+  Create(DType::kU8, Metric::kL2, 4);
+  Progress quiet(Progress::Show::kNever);
+  auto collection = MustOpen();
+  const auto put = [&] {
+    WriteBatch batch;
+    batch.Put(1, "\1\2\3\4", 4);
+    ASSERT_TRUE(collection->Write(batch).ok());
+  };
+  const auto lost_in = [&](const std::string& folder, bool read_only) -> std::uint64_t {
+    const auto opened = Collection::Open(folder, {.read_only = read_only, .merges = false});
+    if (!opened.ok()) return 1000;
+    const std::uint64_t lost = (*opened)->info().lost_writes;
+    EXPECT_EQ((*opened)->Verify(quiet).ok(), lost == 0);
+    return lost;
+  };
+  for (int i = 0; i < 3; ++i) put();
+  const std::string copy = parent_ / "copy", cut = parent_ / "cut";
+  std::filesystem::copy(folder_, copy, std::filesystem::copy_options::recursive);
+  std::filesystem::copy(folder_, cut, std::filesystem::copy_options::recursive);
+  const std::string log = cut + "/journal.sqlite-wal";
+  std::filesystem::resize_file(log, std::filesystem::file_size(log) - 100);
+  EXPECT_EQ(lost_in(copy, false), 0u);
+  EXPECT_EQ(lost_in(cut, true), 1u);
+  EXPECT_EQ(lost_in(cut, false), 1u);
+  EXPECT_EQ(lost_in(cut, false), 1u) << "opened again";
+  std::filesystem::remove(cut + "/LOCK");
+  EXPECT_EQ(lost_in(cut, false), 0u) << "accepted";
+  // An older journal is brought back.
+  collection.reset();
+  const std::string journal = folder_ + "/journal.sqlite", older = parent_ / "older";
+  std::filesystem::copy_file(journal, older);
+  collection = MustOpen();
+  for (int i = 0; i < 5; ++i) put();
+  collection.reset();
+  std::filesystem::copy_file(older, journal, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(lost_in(folder_, false), 5u);
+}
+
 TEST_F(RefusalTest, Journals) {
   Create(DType::kU8, Metric::kL2, 4);
   {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "index/attributes/bound_filter.h"
 #include "index/attributes/json_rows.h"
+#include "index/base/checksum.h"
 #include "index/base/errors.h"
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
@@ -53,20 +54,28 @@ absl::StatusOr<Written> CollectionImpl::Write(const WriteBatch& batch) {
   return Run(write);
 }
 
-absl::StatusOr<Written> CollectionImpl::Delete(const Filter& filter) {
+absl::StatusOr<Written> CollectionImpl::Delete(const Filter& filter, std::string_view operation) {
   PendingWrite write;
   write.filter = &filter;
+  write.operation = operation;
+  write.digest = Checksum(filter.text().data(), filter.text().size());
   return Run(write);
 }
 
-absl::StatusOr<Written> CollectionImpl::DeleteAll() {
+absl::StatusOr<Written> CollectionImpl::DeleteAll(std::string_view operation) {
   PendingWrite write;
   write.deletes_all = true;
+  write.operation = operation;
   return Run(write);
 }
 
 absl::StatusOr<Written> CollectionImpl::Run(PendingWrite& write) {
+  constexpr std::size_t kMostOperation = 64;
   if (options_.read_only) return FailedPrecondition(folder_, ": was opened for reading");
+  if (write.operation.size() > kMostOperation) {
+    return InvalidArgument("operation: ", write.operation.size(), " bytes: at most ",
+                           kMostOperation);
+  }
   using State = PendingWrite::State;
   std::unique_lock lock(queue_mutex_);
   queue_.push_back(&write);
@@ -112,11 +121,12 @@ void CollectionImpl::WriteGroup(std::span<PendingWrite* const> group) {
     }
     write->written.sequence = next->sequence;
   }
-  if (status.ok()) status = Commit(resolved, next.get());
+  if (status.ok()) status = Commit(resolved);
   if (!status.ok()) {
     for (PendingWrite* write : resolved) write->status = status;
     return;
   }
+  if (next->sequence > Now()->sequence) KeepRecord(next->sequence, /*sync=*/false);
   KeepChangedRows(next.get());
   next->sealed.Settle();
   Publish(std::move(next));
@@ -127,15 +137,15 @@ void CollectionImpl::KeepChangedRows(Moment* next) {
   changed_rows_.clear();
 }
 
-absl::Status CollectionImpl::Commit(std::span<PendingWrite* const> group, Moment* next) {
+absl::Status CollectionImpl::Commit(std::span<PendingWrite* const> group) {
   std::vector<const JournalEntry*> entries;
   std::vector<AttributeField> fields;
   for (const PendingWrite* write : group) {
-    if (!write->entry.labels.empty()) entries.push_back(&write->entry);
+    if (!write->entry.labels.empty() || !write->operation.empty()) entries.push_back(&write->entry);
     fields.insert(fields.end(), write->new_fields.begin(), write->new_fields.end());
   }
   if (entries.empty()) return absl::OkStatus();
-  return journal_->Append(next->sequence - entries.size() + 1, entries, fields);
+  return journal_->Append(Now()->sequence + 1, entries, fields);
 }
 
 void CollectionImpl::Publish(std::shared_ptr<const Moment> next) {

@@ -380,16 +380,20 @@ class BasicQuery {
   }
 
   /// Scans in place of any traversal of L0. What a graph traversal has met is in its beam
-  /// or too far, so the scan leaves it out. It does not go by codes of scalar
-  /// quantization: where it is needed, their errors may exceed the differences.
+  /// or too far, so the scan leaves it out. It goes by codes of scalar quantization only
+  /// where a traversal by codes has given up. Among matches, and where the user names the
+  /// mode, their errors may exceed the differences.
   void OpenScan() {
     const bool is_long =
         (params_->matches != nullptr ? params_->matches->size() : index_.layers.n()) > kFew;
+    const bool gave_up = phase_ == Phase::kL0 && mode_ == SearchMode::kGraph;
+    // Where most nodes would be reranked, codes save nothing.
+    const bool by_codes = by_codes_ && gave_up && params_->matches == nullptr && is_long &&
+                          2 * std::uint64_t{Kept()} <= index_.layers.n();
     const bool goes_on = params_->matches == nullptr &&
-                         (phase_ == Phase::kRest ||
-                          (phase_ == Phase::kL0 && mode_ == SearchMode::kGraph && !by_codes_));
+                         (phase_ == Phase::kRest || (gave_up && by_codes == by_codes_));
     const bool scanned = scans_;
-    by_codes_ = false;
+    by_codes_ = by_codes;
     scans_ = true;
     // A scan of full width is exact, so it goes by the vectors.
     const bool by_quantized_codes =

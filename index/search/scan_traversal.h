@@ -17,7 +17,8 @@ namespace hmann {
 ///   one has computed too many distances (ResolvedParams::most_distances);
 /// - where few nodes match, or a traversal has found too few of them.
 ///
-/// It compares vectors. A scan by quantized codes is a QuantizedTraversal.
+/// In place of a traversal by codes of scalar quantization it compares those. A scan by
+/// quantized codes is a QuantizedTraversal.
 class ScanTraversal {
  public:
   static constexpr bool kLeavesBeam = true;
@@ -63,7 +64,8 @@ class ScanTraversal {
     const auto fast = std::lower_bound(ids.begin(), ids.end(), index_->fast_rows()) - ids.begin();
     const std::uint64_t slow = ids.size() - static_cast<std::uint64_t>(fast);
     Counters& total = counters_->total;
-    total.distances_fast += static_cast<std::uint64_t>(fast);
+    (index_->quantizer != nullptr ? total.estimates : total.distances_fast) +=
+        static_cast<std::uint64_t>(fast);
     total.distances_slow += slow;
     total.node_accesses += slow;
     // A scan reads no record twice.

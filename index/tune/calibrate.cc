@@ -11,6 +11,7 @@
 #include "hmann/build.h"
 #include "hmann/tuned_table.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/index_impl.h"
@@ -295,6 +296,16 @@ absl::StatusOr<Calibration> Calibrate(const std::string& index, const CalibrateO
   if (!stored.calibration.has_value())
     return DataLoss(index, ": the calibration was written and is gone");
   return *stored.calibration;
+}
+
+absl::Status TakeCalibration(const std::string& from, const std::string& index) {
+  HMANN_ASSIGN_OR_RETURN(const IndexInfo before, ReadInfo(from));
+  HMANN_ASSIGN_OR_RETURN(TunedTable table, ReadTunedTable(from, before.content_hash, before.n));
+  if (!table.calibration.has_value()) return NotFound(from, ": is not calibrated");
+  HMANN_ASSIGN_OR_RETURN(const IndexInfo info, ReadInfo(index));
+  table.content_hash = info.content_hash;
+  table.entries.clear();  // times are of that one
+  return WriteTunedTable(index, table);
 }
 
 }  // namespace hmann

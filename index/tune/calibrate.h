@@ -16,4 +16,8 @@ namespace hmann {
 absl::StatusOr<Calibration> Calibrate(const std::string& index, const CalibrateOptions& options,
                                       Progress& progress);
 
+/// Gives an index the calibration of another one, of nearly the same vectors. Errors:
+/// those of reading either; NOT_FOUND if that has none.
+absl::Status TakeCalibration(const std::string& from, const std::string& index);
+
 }  // namespace hmann

@@ -42,17 +42,7 @@ void StreamCall::End(const absl::Status& status) {
 }
 
 bool StreamCall::MayRead() {
-  // A guess: within gRPC's time for a request, so that no client seems to be silent.
-  constexpr std::chrono::seconds kLongest(5);
-  if (reading_ || no_more_ || unanswered_ >= most_unanswered_) return false;
-  const auto now = UnreadRequests::Clock::now();
-  const bool must = open_ == 0 && starved_.has_value() && now - *starved_ > kLongest;
-  if (!unread_.Reserve(this, must)) {
-    if (!starved_.has_value()) starved_ = now;
-    return false;
-  }
-  starved_.reset();
-  return true;
+  return !reading_ && !no_more_ && unanswered_ < most_unanswered_ && unread_.Reserve(this);
 }
 
 void StreamCall::Settle(bool here) {

@@ -96,7 +96,6 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   grpc::ByteBuffer out_;
   std::uint64_t out_bytes_ = 0;
   std::deque<grpc::ByteBuffer> replies_;
-  std::optional<UnreadRequests::Clock::time_point> starved_;  ///< since when
   std::size_t open_ = 0;        ///< messages taken that are not answered
   std::size_t unanswered_ = 0;  ///< messages taken whose reply is not written
   bool reading_ = false, writing_ = false;

@@ -351,7 +351,10 @@ void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_
                                          std::max(streams.succeeded, before) - before);
   streams.started -= refused;
   streams.succeeded -= refused;
-  connection.bytes = BytesReceived(descriptor);
+  if (const std::uint64_t bytes = BytesReceived(descriptor); bytes != connection.bytes) {
+    if (bytes - connection.bytes >= kBytesToLook) unread_.Came(connection.name);
+    connection.bytes = bytes;
+  }
   connection.looked = now;
   const std::int64_t without_message = WithoutMessage(connection, streams);
   if (streams.messages != connection.streams.messages) connection.bytes_then = connection.bytes;
@@ -361,7 +364,8 @@ void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_
     if (succeeded_.size() < kMostTrusted || succeeded_.contains(connection.peer))
       succeeded_[connection.peer] = now;
   }
-  const bool half_sent = HalfSent(connection, streams, without_message > 0, now);
+  const bool half_sent = HalfSent(connection, streams,
+                                  without_message > 0 && !unread_.HoldsBack(connection.name), now);
   // A request that is too large is a mistake of one call. What belongs to no call is not.
   bool too_long = TooLong(connection, streams.open());
   if (too_long && unread_.End(connection.name, limits_.request_bytes)) {

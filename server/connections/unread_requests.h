@@ -47,7 +47,10 @@ class UnreadRequests {
     /// what a request takes in memory at most, in its sizes on the wire.
     Call(UnreadRequests* unread, bool is_stream, std::uint64_t copies)
         : list_(*unread), is_stream_(is_stream), copies_(copies) {}
-    virtual ~Call() { list_.account_.Give(held_ + reserved_); }
+    virtual ~Call() {
+      list_.HoldBack(this, false);
+      list_.account_.Give(held_ + reserved_);
+    }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     /// The client's address and port, as gRPC writes it.
@@ -69,31 +72,52 @@ class UnreadRequests {
     std::uint64_t next_ = kToRead;         ///< the size that its next request is taken to have
     std::uint64_t reserved_ = 0;           ///< bytes taken to read
     std::atomic<std::uint64_t> held_ = 0;  ///< those for what was read
-    Clock::time_point since_;
+    Clock::time_point since_, came_;       ///< when it began to wait; when something came
     std::list<Call*>::iterator place_;
-    bool waits_ = false;
+    bool waits_ = false, held_back_ = false;
   };
 
-  /// Takes bytes for the next request of `call`. Returns false if there is no room.
-  bool Reserve(Call* call, bool must = false) {
+  /// Takes bytes for the next request of `call`. Returns false if there is no room: its
+  /// client is held back then.
+  bool Reserve(Call* call) {
     const std::uint64_t bytes = call->next_ * call->copies_;
-    if (!must && !account_.TryTake(bytes)) {
+    const bool has_room = account_.TryTake(bytes);
+    if (has_room)
+      call->reserved_ = bytes;
+    else
       starved_.store(true, std::memory_order_relaxed);
-      return false;
-    }
-    if (must) account_.Take(bytes);
-    call->reserved_ = bytes;
-    return true;
+    HoldBack(call, !has_room);
+    return has_room;
+  }
+  /// True if a call of `peer` is not read: that nothing comes is no fault of its client.
+  bool HoldsBack(const std::string& peer) {
+    const std::lock_guard lock(mutex_);
+    return held_back_.contains(peer);
   }
   /// True if Reserve returned false since the last call.
   bool TakeStarved() { return starved_.exchange(false, std::memory_order_relaxed); }
-  /// Frees the bytes reserved for requests that have not come within kSoon. (They are
-  /// counted when they are whole; gRPC's quota bounds what has come in part.)
+  /// Frees the bytes reserved for requests of which nothing came for kSoon, or which are
+  /// not whole after kLate. (They are counted when they are whole; gRPC's quota bounds
+  /// what has come in part.)
   void Lend(Clock::time_point now) {
     const std::lock_guard lock(mutex_);
     for (Call* const call : calls_) {
-      if (now - call->since_ < kSoon) return;
-      account_.Give(std::exchange(call->reserved_, 0));
+      if (now - call->came_ >= kSoon || now - call->since_ >= kLate)
+        account_.Give(std::exchange(call->reserved_, 0));
+    }
+  }
+  /// Much has come from `peer`: perhaps a request, after a pause.
+  void Came(const std::string& peer) {
+    const Clock::time_point now = Clock::now();
+    const std::lock_guard lock(mutex_);
+    for (Call* const call : calls_) {
+      if (!call->IsOf(peer)) continue;
+      if (call->reserved_ == 0 && now - call->came_ >= kSoon) {
+        call->since_ = now;
+        call->reserved_ = call->next_ * call->copies_;
+        account_.Take(call->reserved_);
+      }
+      call->came_ = now;
     }
   }
   /// Gives back what `answered` of `open` requests of `call` took, on the average. One
@@ -107,7 +131,7 @@ class UnreadRequests {
   /// `call`, for which bytes are reserved, waits until Remove or TooLong.
   void Add(Call* call) {
     const std::lock_guard lock(mutex_);
-    call->since_ = Clock::now();
+    call->since_ = call->came_ = Clock::now();
     call->place_ = calls_.insert(calls_.end(), call);
     call->waits_ = true;
   }
@@ -150,6 +174,17 @@ class UnreadRequests {
   }
 
  private:
+  void HoldBack(Call* call, bool held_back) {
+    if (call->held_back_ == held_back) return;
+    call->held_back_ = held_back;
+    const std::lock_guard lock(mutex_);
+    if (held_back) {
+      if (call->peer_.empty()) call->peer_ = call->Peer();
+      ++held_back_[call->peer_];
+    } else if (const auto found = held_back_.find(call->peer_); --found->second == 0) {
+      held_back_.erase(found);
+    }
+  }
   bool End(const std::string& peer, std::uint64_t bytes, bool streams) {
     const std::lock_guard lock(mutex_);
     bool any = false;
@@ -168,7 +203,7 @@ class UnreadRequests {
   /// The size that a request is taken to have before it is known (the next of a stream is
   /// like the one before it), and for how long: guesses.
   static constexpr std::uint64_t kToRead = 4 << 20, kLeastToRead = 256 << 10;
-  static constexpr std::chrono::seconds kSoon{2};
+  static constexpr std::chrono::seconds kSoon{2}, kLate{10};
 
   ByteAccount& account_;
   const std::uint64_t most_request_;
@@ -176,7 +211,8 @@ class UnreadRequests {
   /// Held during TooLong, so that a call lives until it returns.
   std::recursive_mutex mutex_;
   std::list<Call*> calls_;
-  absl::flat_hash_map<std::string, std::uint64_t> refused_;  ///< by peer
+  absl::flat_hash_map<std::string, std::uint64_t> refused_;    ///< by peer
+  absl::flat_hash_map<std::string, std::uint64_t> held_back_;  ///< calls of a peer
 };
 
 }  // namespace hmann::server

@@ -46,7 +46,9 @@ void Loader::Load(const std::shared_ptr<ServedIndex>& index, const std::string& 
     if (!spec.open.has_value()) spec.open = open_;
     if (!spec.warm.has_value()) spec.warm = warm_;
   }
-  const absl::Status begun = Run(true, [this, index, path, spec, probe, done] {
+  // Threads of a collection stay behind if the one that opens it is.
+  const bool serves = index->state() != IndexState::kLoading;
+  const absl::Status begun = Run(serves, [this, index, path, spec, probe, done] {
     absl::StatusOr<Replaced> loaded = index->Load(path, *spec.open, *spec.warm, probe);
     if (!loaded.ok()) return done(loaded.status());
     done(std::exchange(loaded->now, {}));

@@ -143,7 +143,7 @@ class AsyncIndex(RemoteIndexFace):
                     puts.take(response)
                 await sending
                 return puts.rows
-            except grpc.RpcError as failed:
+            except (grpc.RpcError, errors.UnavailableError) as failed:
                 pause = puts.pause(connection, failed)
             finally:
                 sending.cancel()

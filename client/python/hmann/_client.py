@@ -463,7 +463,7 @@ class RemoteIndex(RemoteIndexFace):
                 if raised:
                     raise raised[0]
                 return puts.rows
-            except grpc.RpcError as failed:
+            except (grpc.RpcError, errors.UnavailableError) as failed:
                 pause = puts.pause(connection, failed)
             finally:
                 over.set()

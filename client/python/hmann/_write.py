@@ -6,6 +6,7 @@ import time
 import uuid
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+import grpc
 from numpy.typing import ArrayLike
 
 from hmann import _collection, _get, _status, _wire, errors
@@ -116,8 +117,11 @@ class StreamedPuts:
         self._lost_at = None
 
     def pause(self, connection: Any, failed: Any) -> float:
-        """Seconds until the next stream. Raises the error of the last one if there is none."""
-        error = connection.error(failed)
+        """Seconds until the next stream. Raises the error of the last one if there is none.
+        ``failed``: of a call, or of a message: the server is loading.
+        """
+        is_call = isinstance(failed, grpc.RpcError)
+        error = connection.error(failed) if is_call else failed
         now = time.monotonic()
         self._lost_at = self._lost_at or now
         lost = isinstance(error, errors.UnavailableError)

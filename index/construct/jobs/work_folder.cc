@@ -128,11 +128,11 @@ void WorkFolder::CheckArtifacts() {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
     const std::string name = entry.path().filename().string();
-    if (name == kManifest || name == kLock) continue;
+    if (!name.ends_with(kSuffix) && !IsTemporaryName(name)) continue;
     goes_on_ = true;
     bool whole = false;
     if (const std::optional<ArtifactFooter> footer = ReadFooter(entry.path().string());
-        footer.has_value() && name.ends_with(kSuffix)) {
+        footer.has_value() && !IsTemporaryName(name)) {
       const absl::StatusOr<MappedFile> file = MappedFile::Open(entry.path().string());
       if (file.ok()) {
         file->Advise(MappedFile::Access::kSequential, 0, file->bytes().size());
@@ -145,7 +145,7 @@ void WorkFolder::CheckArtifacts() {
       RemoveIfDead(entry.path().string());
       continue;
     }
-    if (name.ends_with(kSuffix)) damaged_.emplace_back(absl::StripSuffix(name, kSuffix));
+    damaged_.emplace_back(absl::StripSuffix(name, kSuffix));
     fs::remove(entry.path(), error);
   }
 }
@@ -205,12 +205,15 @@ std::uint64_t WorkFolder::BytesOf(const std::string& path) {
 
 std::uint64_t WorkFolder::MostBytes() const { return most_bytes_ = std::max(most_bytes_, Bytes()); }
 
-void WorkFolder::Clear() {
+void WorkFolder::Remove(const std::string& path) {
   std::error_code error;
-  RemoveAll("");
-  fs::remove(absl::StrCat(path_, "/", kManifest), error);
-  fs::remove(absl::StrCat(path_, "/", kLock), error);
-  ::rmdir(path_.c_str());  // if nothing else is in it, and it is no link
+  WorkFolder(path).RemoveAll("");
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (IsTemporaryName(entry.path().filename().string())) RemoveIfDead(entry.path().string());
+  }
+  fs::remove(absl::StrCat(path, "/", kManifest), error);
+  fs::remove(absl::StrCat(path, "/", kLock), error);
+  ::rmdir(path.c_str());  // if nothing else is in it, and it is no link
 }
 
 }  // namespace hmann

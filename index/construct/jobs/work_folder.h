@@ -46,8 +46,9 @@ class WorkFolder : public Artifacts {
   /// The same for any folder; 0 if there is none.
   static std::uint64_t BytesOf(const std::string& path);
   std::uint64_t MostBytes() const;
-  /// Removes the folder and everything in it.
-  void Clear();
+  /// Removes what builds made, and the folder if it is empty then.
+  void Clear() { Remove(path_); }
+  static void Remove(const std::string& path);
 
  private:
   explicit WorkFolder(std::string path) : path_(std::move(path)) {}

@@ -109,7 +109,7 @@ class WriteBatch {
   /// Names this write, so that it can be sent again without harm: 1 to 64 bytes that no
   /// other write has. If the collection has a write of this name, Write changes nothing
   /// and returns what that one did; the changes must be the same (ALREADY_EXISTS). It
-  /// remembers the last 100,000 writes.
+  /// remembers the last 100,000 names for a week, also of writes that changed nothing.
   void SetOperation(std::string_view id) { operation_ = id; }
 
   std::size_t size() const { return changes_.size(); }
@@ -164,7 +164,7 @@ struct CollectionInfo {
   std::uint64_t delta_limit = 0;  ///< that delta_bytes may have
   std::uint64_t dead_bytes = 0;   ///< of delta_bytes: of rows that were replaced or deleted
   std::uint64_t merges = 0, merge_failures = 0;  ///< since it was opened
-  /// Reserved for writes that its journal has lost. Not detected yet: always 0.
+  /// Writes that were on disk and that its journal has no more (COLLECTION.md).
   std::uint64_t lost_writes = 0;
   double merge_seconds = 0;  ///< that the last of them took
   /// The merge that runs: since it began, and what is done of a phase of it. Empty: none
@@ -217,11 +217,11 @@ class Collection {
   /// updates more than kMostBytes of vectors); FAILED_PRECONDITION (opened for reading);
   /// those of reads from the sealed index.
   virtual absl::StatusOr<Written> Write(const WriteBatch& batch) = 0;
-  /// Deletes the vectors for which the filter holds, at one moment. Errors: as Write;
-  /// those of the filter.
-  virtual absl::StatusOr<Written> Delete(const Filter& filter) = 0;
+  /// Deletes the vectors for which the filter holds, at one moment. `operation`: as
+  /// WriteBatch::SetOperation; empty: none. Errors: as Write; those of the filter.
+  virtual absl::StatusOr<Written> Delete(const Filter& filter, std::string_view operation = {}) = 0;
   /// Deletes all vectors. Errors: as Write.
-  virtual absl::StatusOr<Written> DeleteAll() = 0;
+  virtual absl::StatusOr<Written> DeleteAll(std::string_view operation = {}) = 0;
 
   /// The strings that numbers from searches stand for; empty: the number is the label, or
   /// its vector was deleted before the last merge. Errors: DATA_LOSS.
