@@ -280,8 +280,9 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
     const bool is_late = is_asked || !call.build.keep_work || EndsLate(*Now(), Worked(start));
     return is_late ? Pace::kBehind : Pace::kAside;
   };
-  // To calibrate takes longer than to build. While writes are refused, what is known of
-  // the index before stands, if a quarter is new at most: a guess.
+  // To calibrate takes longer than to build. At level pace, which is also that of the
+  // command compact, what is known of the index before stands, if a quarter is new at
+  // most: a guess.
   const bool is_known =
       call.build.keep_work && manifest_.rows > 0 && 4 * Now()->live() <= 5 * manifest_.rows;
   // A thread cannot come back, but another one can continue, if the build keeps its work.
