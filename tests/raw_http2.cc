@@ -166,7 +166,7 @@ bool RawHttp2::SendLong(std::uint32_t stream, std::string_view begin, std::uint6
       continue;
     }
     const std::string frame = ReadFrame(&received);
-    if (frame.empty()) return false;
+    if (frame.empty() || frame[3] == kReset) return false;
     if (frame[3] == kPing && frame[4] != kAck) Send(Frame(kPing, kAck, 0, frame.substr(9)));
     if (frame[3] == kWindowUpdate)
       (Number(frame, 5, 4) == 0 ? of_connection : of_stream) +=

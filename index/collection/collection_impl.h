@@ -181,8 +181,9 @@ class CollectionImpl final : public Collection {
   std::atomic<std::chrono::steady_clock::time_point> counted_at_ = std::chrono::steady_clock::now();
   std::atomic<std::uint64_t> counted_rows_ = 0;
 
-  std::mutex prune_mutex_;  ///< held while the journal loses writes, or is copied
-  std::mutex merge_mutex_;  ///< held while a merge runs
+  std::mutex prune_mutex_;          ///< held while the journal loses writes, or is copied
+  std::mutex merge_mutex_;          ///< held while a merge runs, and guards the next
+  std::uint64_t uncalibrated_ = 0;  ///< rows that came since a merge calibrated
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   std::atomic<bool> stop_ = false;

@@ -280,19 +280,19 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
     const bool is_late = is_asked || !call.build.keep_work || EndsLate(*Now(), Worked(start));
     return is_late ? Pace::kBehind : Pace::kAside;
   };
-  // To calibrate takes longer than to build. At level pace, which is also that of the
-  // command compact, what is known of the index before stands, if a quarter is new at
-  // most: a guess.
-  const bool is_known =
-      call.build.keep_work && manifest_.rows > 0 && 4 * Now()->live() <= 5 * manifest_.rows;
+  // To calibrate takes longer than to build. While writes are refused, what is known of
+  // an index before stands, if a quarter is new since at most: a guess.
+  const Tail& tail = Now()->tail;
+  const std::uint64_t uncalibrated = uncalibrated_ + tail.end() - tail.first();
+  const bool is_known = call.build.keep_work && 4 * uncalibrated <= Now()->live();
   // A thread cannot come back, but another one can continue, if the build keeps its work.
   for (Pace pace = wanted();;) {
     std::atomic<bool> ends = false, slowed = false;
+    call.calibrate.wanted = !(wants_room_ && is_known);
     call.build.cancelled = &ends;
     call.build.slowed = &slowed;
     std::future<absl::Status> building = std::async(std::launch::async, [&] {
       if (pace != Pace::kLevel) pace == Pace::kAside ? StepAside() : StepBehind();
-      call.calibrate.wanted = pace != Pace::kLevel || !is_known;
       const absl::StatusOr<CalibratedBuild> built = Build(call, progress);
       if (!built.ok()) return built.status();
       if (!call.calibrate.wanted) {
@@ -312,7 +312,10 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
                Now()->facts->WasSearchedWithin(kRecently);
     }
     absl::Status built = building.get();
-    if (next == pace || cancelled || !absl::IsCancelled(built)) return built;
+    if (next == pace || cancelled || !absl::IsCancelled(built)) {
+      if (built.ok()) uncalibrated_ = call.calibrate.wanted ? 0 : uncalibrated;
+      return built;
+    }
     pace = next;
   }
 }

@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "hmann/hmann.h"
+#include "hmann/tuned_table.h"
 #include "index/base/random.h"
+#include "index/collection/manifest.h"
 #include "index/collection/testing/small_collection.h"
 
 namespace hmann {
@@ -34,8 +37,16 @@ class MergeTest : public SmallCollectionTest {
 
   void SetUp() override {
     SmallCollectionTest::SetUp();
+    Put(0, kRows);
+    Compact();
+    collection_.reset();
+    auto opened = Collection::Open(folder_, {.merges = true});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    collection_ = *opened;
+  }
+  void Put(std::uint64_t label, std::uint64_t limit) {
     std::vector<std::uint8_t> vector(kDim);
-    for (std::uint64_t label = 0; label < kRows;) {
+    while (label < limit) {
       WriteBatch batch;
       for (const std::uint64_t end = label + 1000; label < end; ++label) {
         for (std::uint32_t i = 0; i < kDim; ++i)
@@ -44,11 +55,13 @@ class MergeTest : public SmallCollectionTest {
       }
       ASSERT_TRUE(collection_->Write(batch).ok());
     }
-    Compact();
-    collection_.reset();
-    auto opened = Collection::Open(folder_, {.merges = true});
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    collection_ = *opened;
+  }
+  /// What a search of the sealed index costs, by its calibration.
+  double Distances() const {
+    const std::string sealed = Manifest::Read(folder_)->Sealed(folder_);
+    const IndexInfo info = *ReadInfo(sealed);
+    const TunedTable table = *ReadTunedTable(sealed, info.content_hash, info.n);
+    return table.calibration->curves.at(0).points.at(0).distances;
   }
   /// Whether a thread is seen aside before there are `merges`.
   bool StepsAsideBefore(std::uint64_t merges) {
@@ -73,6 +86,14 @@ TEST_F(MergeTest, StepsAsideUnlessAUserWaits) {
   for (std::uint64_t label = 0; label < kRows / 2; ++label) batch.Delete(label);
   ASSERT_TRUE(collection_->Write(batch).ok());
   EXPECT_TRUE(StepsAsideBefore(merges + 2));
+}
+
+TEST_F(MergeTest, CalibratesThoughMergesAreOff) {
+  Open();
+  const double before = Distances();
+  Put(kRows, kRows + 2000);
+  Compact();
+  EXPECT_NE(Distances(), before);
 }
 
 }  // namespace
