@@ -1,5 +1,7 @@
 #include "server/server.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <ctime>
 #include <future>
@@ -95,12 +97,11 @@ ServerOptions Resolve(ServerOptions options) {
   if (options.limits.max_query_threads == 0)
     options.limits.max_query_threads = static_cast<std::uint32_t>(std::min(options.threads, 64));
   // In a small container the bounds on memory follow what there is: requests and replies
-  // take an eighth at most. Connections may take half as much more, since what they read
-  // of requests counts there, too: gRPC refuses calls without a word when it is short.
+  // take an eighth at most. Connections may take three, of which a part is only promised
+  // to them: where gRPC is short, it cuts calls without a word.
   const std::uint64_t share = std::max<std::uint64_t>(UsableMemoryBytes() / 8, 16 << 20);
   options.most_bytes = std::min(options.most_bytes, share);
-  options.connections.transport_bytes =
-      std::min(options.connections.transport_bytes, share * 3 / 2);
+  options.connections.transport_bytes = std::min(options.connections.transport_bytes, 3 * share);
   return options;
 }
 
@@ -422,6 +423,8 @@ void Server::WatchIndexes() {
     std::this_thread::sleep_for(kOften);
     const bool requested = reload_tuned_.exchange(false);
     if (requested || turn == kSecond) ReloadTuned(requested);
+    // Freed blocks lie between others, a third of all: nobody else gives them back.
+    if (turn == kSecond && UsableMemoryBytes() < 4 * options_.most_bytes) malloc_trim(0);
     for (const auto& index : registry_->indexes()) {
       if (turn == kSecond) index->LookAtCollection();
       if (index->WithdrawIfChanged()) Withdrawn(*index);

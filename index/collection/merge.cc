@@ -10,6 +10,7 @@
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
 #include "index/collection/collection_impl.h"
+#include "index/construct/bounded.h"
 #include "index/construct/jobs/work_folder.h"
 #include "index/tune/calibrate.h"
 
@@ -228,11 +229,10 @@ absl::StatusOr<MergeJob> CollectionImpl::StartMerge(Progress& progress,
 }
 
 std::uint64_t CollectionImpl::MergeMemory() const {
-  // In a small container, more than half: a million vectors of 128 bytes need 170 MiB.
+  // The rest of a small container is for the delta (a quarter), requests and connections.
   constexpr std::uint64_t kLittle = 256 << 20;  // a guess, as the shares
-  const std::uint64_t usable = UsableMemoryBytes();
   if (options_.merge_memory > 0) return options_.merge_memory;
-  return std::max({usable / 2, std::min(usable / 8 * 7, kLittle), std::min(usable_ / 2, kLittle)});
+  return std::min(usable_ / 16 * 5, std::max(UsableMemoryBytes() / 2, kLittle));
 }
 
 double CollectionImpl::RowsASecond(const Moment& moment) const {
@@ -258,7 +258,9 @@ absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress
   const bool by_leaves = call.build.method.value_or(DefaultMethod(
                              manifest_.dtype, manifest_.build.metric)) == BuildMethod::kPartition;
   if (by_leaves && manifest_.build.metric != Metric::kInnerProduct) {
-    call.build.memory = MergeMemory();
+    HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(call.build));
+    const std::uint64_t least = PlanBounded(inputs.Shape(inputs.n1()), 0).least_bytes;
+    call.build.memory = std::max(MergeMemory(), std::min(least, UsableMemoryBytes()));
     call.build.work = files.work();
     call.build.keep_work = true;  // until the index serves
   }
@@ -282,9 +284,9 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
   };
   // To calibrate takes longer than to build. While writes are refused, what is known of
   // an index before stands, if a quarter is new since at most: a guess.
-  const Tail& tail = Now()->tail;
-  const std::uint64_t uncalibrated = uncalibrated_ + tail.end() - tail.first();
-  const bool is_known = call.build.keep_work && 4 * uncalibrated <= Now()->live();
+  const std::shared_ptr<const Moment> now = Now();
+  const std::uint64_t uncalibrated = uncalibrated_ + now->live() - now->sealed.rows();
+  const bool is_known = call.build.keep_work && 4 * uncalibrated <= now->live();
   // A thread cannot come back, but another one can continue, if the build keeps its work.
   for (Pace pace = wanted();;) {
     std::atomic<bool> ends = false, slowed = false;

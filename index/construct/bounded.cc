@@ -20,10 +20,8 @@ namespace hmann {
 namespace {
 
 constexpr std::uint64_t kIdBytes = sizeof(NodeId);
-/// Threads' scratch, buffers of files, the program itself.
-constexpr std::uint64_t kAround = 64_MiB;
 /// The smallest room that a job can work in; it may find that it needs more.
-constexpr std::uint64_t kLeastRoom = 32_MiB;
+constexpr std::uint64_t kLeastRoom = 16_MiB;
 
 std::uint64_t UpperBytes(const BuildShape& shape) {
   return Layers::Make(shape.n, shape.n1, shape.m).UpperLinkBytes() + shape.n1 * shape.stride;
@@ -38,21 +36,22 @@ std::uint64_t FixedUpperBytes(const BuildShape& shape) {
   // The promoted nodes that are no copies, with their order and places, and the promoted
   // flags.
   return UpperBytes(shape) + ByNode(shape) + shape.n * kIdBytes + shape.n1 * (5 * kIdBytes) +
-         kAround;
+         BytesAround(shape.stride);
 }
 
 std::uint64_t FixedWriteBytes(const BuildShape& shape) {
   const std::uint64_t others = shape.n - shape.n1;
   // Ids by node, and by label.
   return UpperBytes(shape) + ByNode(shape) + shape.n * (2 * kIdBytes) +
-         others * (shape.replicas == 2 ? kIdBytes : 0) + shape.n1 * (2 * kIdBytes) + kAround;
+         others * (shape.replicas == 2 ? kIdBytes : 0) + shape.n1 * (2 * kIdBytes) +
+         BytesAround(shape.stride);
 }
 
 std::uint64_t FixedCellBytes(const BuildShape& shape) {
   const std::uint64_t others = shape.n - shape.n1;
   // Ids by node, two nearest centroids and a place for each unpromoted node.
   return UpperBytes(shape) + ByNode(shape) + shape.n * kIdBytes + others * (4 * kIdBytes) +
-         shape.n1 * (3 * kIdBytes) + kAround;
+         shape.n1 * (3 * kIdBytes) + BytesAround(shape.stride);
 }
 
 /// While L1 is joined, and while its vectors give the unpromoted nodes their cells.
@@ -64,13 +63,14 @@ std::uint64_t FixedAboveBytes(const BuildShape& shape) {
 
 std::uint64_t FixedBytes(const BuildShape& shape) {
   // Degrees, and three orders of nodes.
-  const std::uint64_t ranking = std::uint64_t{shape.n} * 7 * kIdBytes + kAround;
-  return std::max(
-      {FixedBottomBytes(shape.n), ranking, FixedAboveBytes(shape), FixedWriteBytes(shape)});
+  const std::uint64_t ranking = std::uint64_t{shape.n} * 7 * kIdBytes + BytesAround(shape.stride);
+  return std::max({FixedBottomBytes(shape.n, shape.stride), ranking, FixedAboveBytes(shape),
+                   FixedWriteBytes(shape)});
 }
 
 std::uint64_t WorkerMemory(const BuildShape& shape, std::uint64_t memory, int workers) {
-  const std::uint64_t waiting = std::max(FixedBottomBytes(shape.n), FixedUpperBytes(shape));
+  const std::uint64_t waiting =
+      std::max(FixedBottomBytes(shape.n, shape.stride), FixedUpperBytes(shape));
   return memory <= waiting ? 0 : (memory - waiting) / static_cast<std::uint64_t>(workers);
 }
 
@@ -78,17 +78,18 @@ BoundedMemory RoomsOf(const BuildShape& shape, std::uint64_t memory) {
   const auto room = [&](std::uint64_t fixed) {
     return memory > fixed + kLeastRoom ? memory - fixed : kLeastRoom;
   };
-  return {room(FixedBottomBytes(shape.n)), room(FixedBottomBytes(shape.n1)),
-          room(FixedWriteBytes(shape))};
+  return {room(FixedBottomBytes(shape.n, shape.stride)),
+          room(FixedBottomBytes(shape.n1, shape.stride)), room(FixedWriteBytes(shape))};
 }
 
 absl::StatusOr<BoundedMemory> DivideMemory(const BuildShape& shape, std::uint64_t memory,
                                            int workers) {
   std::uint64_t least = FixedBytes(shape) + kLeastRoom;
   if (workers > 0) {
-    least = std::max(
-        least, std::max(FixedBottomBytes(shape.n), FixedUpperBytes(shape)) +
-                   static_cast<std::uint64_t>(workers) * (FixedBottomBytes(shape.n) + kLeastRoom));
+    least =
+        std::max(least, std::max(FixedBottomBytes(shape.n, shape.stride), FixedUpperBytes(shape)) +
+                            static_cast<std::uint64_t>(workers) *
+                                (FixedBottomBytes(shape.n, shape.stride) + kLeastRoom));
   }
   if (memory < least) {
     return ResourceExhausted(
@@ -96,8 +97,8 @@ absl::StatusOr<BoundedMemory> DivideMemory(const BuildShape& shape, std::uint64_
         workers > 0 ? absl::StrCat(" and ", workers, " workers") : "", ", expected at least about ",
         FormatSize(least), " (", least, " bytes)");
   }
-  BoundedMemory rooms{memory - FixedBottomBytes(shape.n), memory - FixedAboveBytes(shape),
-                      memory - FixedWriteBytes(shape)};
+  BoundedMemory rooms{memory - FixedBottomBytes(shape.n, shape.stride),
+                      memory - FixedAboveBytes(shape), memory - FixedWriteBytes(shape)};
   if (workers > 0) {
     const BoundedMemory theirs = RoomsOf(shape, WorkerMemory(shape, memory, workers));
     rooms.bottom_room = std::min(rooms.bottom_room, theirs.bottom_room);

@@ -49,7 +49,11 @@ struct BottomSource {
 /// stay in memory. Errors: those of LoadVectors, of JoinedLayer and of ImportLinks.
 absl::StatusOr<Bottom> MakeBottom(BottomSource source, Stages stages);
 
+/// Threads' scratch, buffers of files, the program, and the smallest part of a job.
+/// `stride`: of a stored vector in bytes.
+std::uint64_t BytesAround(std::uint64_t stride);
+
 /// Memory that a joined L0 takes in addition to what a job loads: numbers of n rows.
-std::uint64_t FixedBottomBytes(std::uint64_t n);
+std::uint64_t FixedBottomBytes(std::uint64_t n, std::uint64_t stride);
 
 }  // namespace hmann

@@ -367,7 +367,9 @@ void ConnectionGuard::Judge(int descriptor, Connection& connection, Clock::time_
   const bool half_sent = HalfSent(connection, streams,
                                   without_message > 0 && !unread_.HoldsBack(connection.name), now);
   // A request that is too large is a mistake of one call. What belongs to no call is not.
-  bool too_long = TooLong(connection, streams.open());
+  // The message may have come since they were counted.
+  bool too_long = TooLong(connection, streams.open()) &&
+                  StreamsOf(connection.socket).messages == streams.messages;
   if (too_long && unread_.End(connection.name, limits_.request_bytes)) {
     connection.bytes_then = connection.bytes;
     connection.rest_until = now + kLarge;
