@@ -275,8 +275,13 @@ void Server::Tried(ServedIndex& index, const absl::StatusOr<Snapshot>& loaded) {
                index.name(), loaded->rows(), loaded->info().dim, generation.load_seconds(),
                generation.number());
   if (loaded->moment() != nullptr) {
-    if (const auto lost = generation.collection()->info().lost_writes; lost > 0)
-      spdlog::error("index {}: {} writes that were on disk are gone", index.name(), lost);
+    const CollectionInfo info = generation.collection()->info();
+    if (info.lost_writes > 0)
+      spdlog::error("index {}: {} writes that were on disk are gone", index.name(),
+                    info.lost_writes);
+    if (!info.other_files.empty())
+      spdlog::warn("index {}: left alone in its folder: {}", index.name(),
+                   absl::StrJoin(info.other_files, ", "));
   }
   if (loaded->index() == nullptr) return;
   for (const std::string& warning : loaded->index()->Warnings())

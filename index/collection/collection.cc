@@ -239,15 +239,19 @@ absl::Status CollectionImpl::Replay(Moment* moment) {
   return replayed;
 }
 
-void CollectionImpl::RemoveOrphans() const {
+void CollectionImpl::RemoveOrphans() {
+  const absl::flat_hash_set<std::string> own = {
+      "MANIFEST",           "LOCK",        "journal.sqlite", "journal.sqlite-wal",
+      "journal.sqlite-shm", "delta-graph", "merge",          manifest_.queries};
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename();
     const std::optional<std::uint64_t> generation = Manifest::GenerationOf(name);
     if (IsTemporaryName(name)) {
       RemoveIfDead(entry.path());
-    } else if (generation.has_value() && *generation <= manifest_.generation + 1 &&
-               (*generation != manifest_.generation || manifest_.rows == 0)) {
+    } else if (!generation.has_value() || *generation > manifest_.generation + 1) {
+      if (!own.contains(name)) other_files_.push_back(name);
+    } else if (*generation != manifest_.generation || manifest_.rows == 0) {
       std::filesystem::remove(entry.path(), error);
     }
   }
@@ -311,6 +315,7 @@ CollectionInfo CollectionImpl::info() const {
   info.merges = merges_;
   info.merge_failures = merge_failures_;
   info.lost_writes = lost_writes_;
+  info.other_files = other_files_;
   info.merge_seconds = merge_seconds_;
   const double since = SecondsSince(counted_at_);
   if (info.delta_rows > 0) info.unmerged_seconds = since;

@@ -65,7 +65,7 @@ class CollectionImpl final : public Collection {
   /// Takes over what another process has written since.
   absl::Status Refresh();
   void Follow();
-  void RemoveOrphans() const;
+  void RemoveOrphans();
   /// The last write, and those lost before it, as LOCK has them; none: 0.
   struct Record {
     std::uint64_t sequence = 0, lost = 0;
@@ -174,6 +174,7 @@ class CollectionImpl final : public Collection {
   std::atomic<std::uint64_t> resumable_ = 0;
 
   std::uint64_t lost_writes_ = 0;         ///< as CollectionInfo has it
+  std::vector<std::string> other_files_;  ///< as well
   std::uint64_t usable_ = 0;              ///< bytes of memory, when it was opened
   std::uint64_t delta_limit_ = 0;         ///< bytes of the delta, and of the journal
   std::atomic<bool> wants_room_ = false;  ///< a write was refused

@@ -21,6 +21,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::UnorderedElementsAreArray;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
@@ -320,6 +321,8 @@ TEST_F(RefusalTest, FilesOfOthersStay) {
   for (const std::string& name : own) std::ofstream(folder_ + "/" + name) << name;
   const auto collection = MustOpen();
   for (const std::string& name : others) EXPECT_EQ(FileContent(folder_ + "/" + name), name);
+  EXPECT_THAT(collection->info().other_files,
+              UnorderedElementsAreArray(others.begin(), others.end() - 2));
   for (const std::string& name : own) EXPECT_FALSE(std::filesystem::exists(folder_ + "/" + name));
   EXPECT_TRUE(collection->Verify(quiet).ok());
 }

@@ -1,6 +1,8 @@
 #include "server/core/loader.h"
 
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -46,9 +48,11 @@ void Loader::Load(const std::shared_ptr<ServedIndex>& index, const std::string& 
     if (!spec.open.has_value()) spec.open = open_;
     if (!spec.warm.has_value()) spec.warm = warm_;
   }
-  // Threads of a collection stay behind if the one that opens it is.
   const bool serves = index->state() != IndexState::kLoading;
-  const absl::Status begun = Run(serves, [this, index, path, spec, probe, done] {
+  const absl::Status begun = Run(false, [this, serves, index, path, spec, probe, done] {
+    // Threads of a collection (a folder) would stay behind if this one was.
+    std::error_code error;
+    if (serves && !std::filesystem::is_directory(path, error)) StepBehind();
     absl::StatusOr<Replaced> loaded = index->Load(path, *spec.open, *spec.warm, probe);
     if (!loaded.ok()) return done(loaded.status());
     done(std::exchange(loaded->now, {}));

@@ -166,6 +166,9 @@ struct CollectionInfo {
   std::uint64_t merges = 0, merge_failures = 0;  ///< since it was opened
   /// Writes that were on disk and that its journal has no more (COLLECTION.md).
   std::uint64_t lost_writes = 0;
+  /// Names in its folder that are none of its files, when it was opened for writing. They
+  /// stay as they are.
+  std::vector<std::string> other_files{};
   double merge_seconds = 0;  ///< that the last of them took
   /// The merge that runs: since it began, and what is done of a phase of it. Empty: none
   /// runs.
