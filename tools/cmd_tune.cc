@@ -60,8 +60,9 @@ void Print(const TunedForK& tuned) {
       entry.in_flight_gain);
   for (const Comparison& comparison : tuned.comparisons) {
     std::cout << absl::StrFormat(
-        "  comparison at %-6g %d settings reach it, %d do not; Equation 3.1 dropped %d%s, median "
-        "error %.0f %%; %d neighbors of the best were tried\n",
+        "  comparison at %-6g %d settings reach it, %d do not; %d were dropped early%s; Equation "
+        "3.1 "
+        "errs by %.0f %%; %d neighbors of the best were tried\n",
         comparison.recall, comparison.settings, comparison.unable, comparison.dropped,
         comparison.upper_dropped ? " (efSearchL0 = 0 is out)" : "", 100 * comparison.equation_error,
         comparison.neighbors);
@@ -152,8 +153,9 @@ CommandAction SetupTune(CLI::App& app) {
          "maximum number of queries to learn from (default: enough for the k, 1,500 to 20,000)")
       ->check(CLI::Range(1, 1 << 24));
   app.add_option("--query-threads", tune->most_query_threads,
-                 "maximum threads per query (default: the usable cores)")
-      ->check(CLI::Range(1, 64));
+                 "maximum threads per query: more are faster only where cores are idle")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   AddOpenFlags(app, &tune->open);
   app.remove_option(app.get_option("--slow"));
   flags->slow = {tune->open.slow};

@@ -258,6 +258,7 @@ void CollectionImpl::RemoveOrphans() {
 }
 
 void CollectionImpl::StartThreads() {
+  is_open_ = true;
   grapher_ = std::thread([this] { MakeGraphs(); });
   if (options_.read_only && options_.follow.count() > 0)
     follower_ = std::thread([this] { Follow(); });

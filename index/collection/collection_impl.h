@@ -187,7 +187,7 @@ class CollectionImpl final : public Collection {
   std::uint64_t uncalibrated_ = 0;  ///< rows that came since a merge calibrated
   std::mutex wake_mutex_;
   std::condition_variable wake_;
-  std::atomic<bool> stop_ = false;
+  std::atomic<bool> is_open_ = false, stop_ = false;
   std::atomic<std::uint64_t> merges_ = 0, merge_failures_ = 0;
   std::atomic<double> merge_seconds_ = 0;   ///< of the last merge
   std::atomic<double> merge_work_ = 0;      ///< of the last merge: Worked

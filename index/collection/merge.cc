@@ -277,20 +277,21 @@ absl::Status CollectionImpl::BuildAside(BuildCall& call, Progress& progress,
   constexpr std::chrono::milliseconds kLook(50), kRecently(100);
   enum class Pace : std::uint8_t { kAside, kBehind, kLevel };
   const auto start = std::chrono::steady_clock::now();
+  const bool opens = !is_open_;  // what is over its limit is merged first
   const auto wanted = [&] {
-    if (!options_.merges || wants_room_) return Pace::kLevel;
+    if (!options_.merges || wants_room_ || opens) return Pace::kLevel;
     const bool is_late = is_asked || !call.build.keep_work || EndsLate(*Now(), Worked(start));
     return is_late ? Pace::kBehind : Pace::kAside;
   };
-  // To calibrate takes longer than to build. While writes are refused, what is known of
-  // an index before stands, if a quarter is new since at most: a guess.
+  // To calibrate takes longer than to build. While writes are refused, or it opens, what
+  // is known of an index before stands, if a quarter is new since at most: a guess.
   const std::shared_ptr<const Moment> now = Now();
   const std::uint64_t uncalibrated = uncalibrated_ + now->live() - now->sealed.rows();
   const bool is_known = call.build.keep_work && 4 * uncalibrated <= now->live();
   // A thread cannot come back, but another one can continue, if the build keeps its work.
   for (Pace pace = wanted();;) {
     std::atomic<bool> ends = false, slowed = false;
-    call.calibrate.wanted = !(wants_room_ && is_known);
+    call.calibrate.wanted = !((wants_room_ || opens) && is_known);
     call.build.cancelled = &ends;
     call.build.slowed = &slowed;
     std::future<absl::Status> building = std::async(std::launch::async, [&] {

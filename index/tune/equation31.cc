@@ -4,6 +4,14 @@
 #include <cmath>
 
 namespace hmann {
+namespace {
+
+std::size_t KindOf(const ResolvedParams& params) {
+  if (params.mode != SearchMode::kQuantized) return 2;
+  return params.nprobe > 0 ? 1 : 0;
+}
+
+}  // namespace
 
 double Equation31::SlowWork(const ResolvedParams& params, const Counted& counted) const {
   const double work = counted.Mean(device_ ? &Counters::node_reads : &Counters::distances_slow);
@@ -21,19 +29,20 @@ void Equation31::Learn(const ResolvedParams& params, const Counted& counted, dou
   if (params.mode == SearchMode::kUpper) {
     fast_ns_ = price(ns, fast);
   } else if (params.mode == SearchMode::kQuantized) {
-    code_ns_[params.nprobe > 0 ? 1 : 0] = price(ns - fast * fast_ns_ - slow * slow_ns_, codes);
+    code_ns_[KindOf(params)] = price(ns - fast * fast_ns_ - slow * slow_ns_, codes);
   } else if (fast_ns_ > 0) {
-    slow_ns_ = price(ns - fast * fast_ns_, slow);
+    // One time tells one price: a random line is most of both kinds.
+    slow_ns_ = code_ns_[KindOf(params)] = price(ns - fast * fast_ns_, slow + codes);
   } else {
-    // Without a search of the upper layers alone, both kinds get one price.
-    fast_ns_ = slow_ns_ = price(ns, fast + slow);
+    // Without a search of the upper layers alone, all kinds get one price.
+    fast_ns_ = slow_ns_ = code_ns_[KindOf(params)] = price(ns, fast + slow + codes);
   }
 }
 
 double Equation31::PredictUs(const ResolvedParams& params, const Counted& counted) const {
   return (counted.Mean(&Counters::distances_fast) * fast_ns_ +
           SlowWork(params, counted) * slow_ns_ +
-          counted.Mean(&Counters::estimates) * code_ns_[params.nprobe > 0 ? 1 : 0]) /
+          counted.Mean(&Counters::estimates) * code_ns_[KindOf(params)]) /
          1000;
 }
 

@@ -15,8 +15,8 @@ namespace hmann {
 /// The counters give ef_l1 * C and ef_l1 * ef_l0 * C: distances to vectors in fast and in
 /// slow memory, or node reads on a device. Thr threads share the beams of a multi-start
 /// search; other searches use one. The paper has no codes, so a third term covers the
-/// estimates of quantized search. T_fast, T_slow and the cost of an estimate are measured
-/// on this machine and placement, each by a setting whose other terms are known.
+/// estimates by codes. T_fast, T_slow and the cost of an estimate are measured on this
+/// machine and placement, each by a setting whose other terms are known.
 class Equation31 {
  public:
   /// `device`: L0 is read from a block tier.
@@ -37,7 +37,7 @@ class Equation31 {
 
   bool device_;
   double fast_ns_ = 0, slow_ns_ = 0;
-  std::array<double, 2> code_ns_{};  ///< [0] anywhere, [1] cell by cell
+  std::array<double, 3> code_ns_{};  ///< [0] anywhere, [1] cell by cell, [2] not quantized
 };
 
 }  // namespace hmann

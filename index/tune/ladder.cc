@@ -19,6 +19,9 @@ class Ways {
     if (k_ <= context_.n1) Add({.mode = SearchMode::kUpper});
   }
 
+  /// What a search does that is told nothing.
+  void Untuned() { Add({}); }
+
   void BestFirst() {
     for (const std::uint32_t ef_l1 : {1u, 8u}) {
       for (const std::uint32_t width : {1u, 2u, 4u})
@@ -72,7 +75,7 @@ class Ways {
     const absl::StatusOr<ResolvedParams> params = options.Resolve(context_);
     // Resolve may switch to another mode where the requested one cannot fill k. A small
     // index may make two settings equal.
-    if (params.ok() && params->mode == options.mode &&
+    if (params.ok() && params->mode == options.mode.value_or(params->mode) &&
         std::find(ways_.begin(), ways_.end(), *params) == ways_.end())
       ways_.push_back(*params);
   }
@@ -87,6 +90,7 @@ class Ways {
 std::vector<ResolvedParams> WaysToSearch(std::uint32_t k, const SearchContext& context,
                                          std::uint32_t most_query_threads) {
   Ways ways(k, context);
+  ways.Untuned();
   ways.Upper();
   ways.BestFirst();
   if (context.n1 > 0) ways.MultiStart(most_query_threads);

@@ -128,10 +128,7 @@ class TuningOfIndex {
     };
     TunerOptions tuner{.k = k, .recalls = recalls_, .queries = learning.n()};
     tuner.context = ImplOf(*index_).placed().Context();
-    tuner.most_query_threads =
-        std::min(options_.most_query_threads > 0 ? options_.most_query_threads
-                                                 : static_cast<std::uint32_t>(UsableCores()),
-                 kMaxQueryThreads);
+    tuner.most_query_threads = std::clamp(options_.most_query_threads, 1u, kMaxQueryThreads);
     progress_.Start(absl::StrCat("tune k = ", k), 0, "runs");
     tuner.progress = [this] { progress_.Advance(1); };
     HMANN_ASSIGN_OR_RETURN(Tuned tuned, TuneParams({count, time}, tuner));

@@ -101,8 +101,10 @@ absl::Status TimeFront(const TuningRuns& runs, std::span<const Brought> brought,
 
 constexpr double kFollowed[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995};
 /// A setting that Equation 3.1 predicts to be slower than the best by this factor is not
-/// timed. The factor is a guess; each comparison reports the equation's errors.
-constexpr double kDropped = 1.6;
+/// compared, if the equation errs by kTrusted at most (the median over all settings, each
+/// timed once). If it errs more, these times decide. Both are guesses; each comparison
+/// reports the equation's errors.
+constexpr double kDropped = 1.6, kTrusted = 0.25;
 /// A winner is brought above its recall by this share of the misses, because other
 /// queries may be a little harder. A guess.
 constexpr double kAbove = 0.01;
@@ -260,30 +262,24 @@ class Tuner {
       return Nearest();
     }
     std::vector<Baseline*> alive = AddressesOf(baselines);
-    std::vector<double> errors;
     for (double round_us = kRoundUs; alive.size() > 1; round_us *= 2) {
       HMANN_RETURN_IF_ERROR(Time(alive, kRounds, round_us));
       std::sort(alive.begin(), alive.end(), [](const Baseline* a, const Baseline* b) {
         return a->median_us() < b->median_us();
       });
-      if (round_us == kRoundUs) {
-        for (const Baseline* baseline : alive)
-          errors.push_back(std::abs(baseline->predicted_us / baseline->median_us() - 1));
-      }
       if (alive.size() <= 3) break;
       alive.resize((alive.size() + 1) / 2);
     }
-    comparison.equation_error = errors.empty() ? 0 : Median(std::move(errors));
     Baseline best = *alive.front();
     HMANN_RETURN_IF_ERROR(Climb(recall, best, comparison));
     tuned_.comparisons.push_back(comparison);
     return best.way;
   }
 
-  /// Brings every setting to the recall, and keeps those that Equation 3.1 does not drop.
+  /// Brings every setting to the recall, and keeps those that are not far from the best.
   absl::Status Enter(double recall, Comparison& comparison, std::vector<Baseline>& baselines) {
-    double least = std::numeric_limits<double>::infinity();
     std::vector<Baseline> able;
+    std::vector<double> once, errors;
     for (std::size_t way = 0; way < ways_.size(); ++way) {
       if (ways_[way].far_behind) {
         ++comparison.dropped;
@@ -294,15 +290,26 @@ class Tuner {
         ++comparison.unable;
         continue;
       }
-      least = std::min(least, baseline->predicted_us);
       able.push_back(*std::move(baseline));
+      const Baseline& added = able.back();
+      HMANN_ASSIGN_OR_RETURN(once.emplace_back(),
+                             TimeOnce(added.params, QueriesOfRound(added.predicted_us, kRoundUs)));
+      errors.push_back(std::abs(added.predicted_us / once.back() - 1));
     }
     comparison.settings = able.size() + comparison.dropped;
     comparison.upper_dropped = true;
-    for (const Baseline& baseline : able) {
-      if (baseline.predicted_us > kDropped * least) {
+    if (able.empty()) return absl::OkStatus();
+    comparison.equation_error = Median(std::move(errors));
+    if (comparison.equation_error <= kTrusted) {
+      for (std::size_t i = 0; i < able.size(); ++i) once[i] = able[i].predicted_us;
+    }
+    const double least = *std::min_element(once.begin(), once.end());
+    for (std::size_t i = 0; i < able.size(); ++i) {
+      const Baseline& baseline = able[i];
+      const bool is_untuned = baseline.way == 0;  // tuning must not end behind it
+      if (once[i] > kDropped * least && !is_untuned) {
         ++comparison.dropped;
-        ways_[baseline.way].far_behind = baseline.predicted_us > kDropped * kDropped * least;
+        ways_[baseline.way].far_behind = once[i] > kDropped * kDropped * least;
         continue;
       }
       HMANN_ASSIGN_OR_RETURN(const auto closer, Bring(baseline.way, recall, baseline.ef_scale));
@@ -321,8 +328,7 @@ class Tuner {
         const std::size_t way = AddWay(next);
         if (!tried_.insert({recall, way}).second) continue;
         HMANN_ASSIGN_OR_RETURN(std::optional<Baseline> baseline, Bring(way, recall, best.ef_scale));
-        if (!baseline.has_value() || baseline->predicted_us > kDropped * best.predicted_us)
-          continue;
+        if (!baseline.has_value()) continue;
         baselines.push_back(*std::move(baseline));
       }
       if (baselines.size() == 1) return absl::OkStatus();

@@ -71,7 +71,7 @@ TEST(Ladder, HasEveryWalkAndIsWhatResolveMakes) {
     }
     EXPECT_EQ(modes.size(), kModes - 1) << "all but the scan";
     EXPECT_LE(distinct.size(), 30u);
-    EXPECT_EQ(WaysToSearch(k, context, 2).front().mode, SearchMode::kUpper);
+    EXPECT_EQ(WaysToSearch(k, context, 2).front(), *SearchParams{.k = k}.Resolve(context));
   }
 }
 

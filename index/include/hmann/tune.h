@@ -44,8 +44,9 @@ struct TuneOptions {
   /// Maximum number of learning queries. 0: enough for a standard error of about 0.0016
   /// at a mean recall of 0.95: 20,000 for k = 1, 5,000 for k below 100, otherwise 1,500.
   std::uint64_t learn = 0;
-  std::uint32_t most_query_threads = 0;  ///< 0: the number of usable cores
-  bool accept_noise = false;             ///< replace stored times even with other load
+  /// Threads of a query at most. More than one are faster only where cores are idle.
+  std::uint32_t most_query_threads = 1;
+  bool accept_noise = false;  ///< replace stored times even with other load
   /// Not owned. Tune returns CANCELLED soon after it becomes true.
   const std::atomic<bool>* cancelled = nullptr;
 };
@@ -56,12 +57,12 @@ struct Comparison {
   double recall = 0;
   std::size_t settings = 0;  ///< settings that reach the recall
   std::size_t unable = 0;    ///< ways that reach it at no ef_scale
-  std::size_t dropped = 0;   ///< not timed: Equation 3.1 predicts that others are faster
+  std::size_t dropped = 0;   ///< not compared: Equation 3.1, or one timing, has others far ahead
   /// The upper layers alone (efSearchL0 = 0 in the paper) are among `unable` or
   /// `dropped`.
   bool upper_dropped = false;
   std::size_t neighbors = 0;  ///< neighbors of the winner that were timed with it
-  /// Median relative error of Equation 3.1 on the timed settings.
+  /// Median relative error of Equation 3.1 on all settings. Above 0.25 it drops none.
   double equation_error = 0;
 };
 
