@@ -86,7 +86,10 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
   const double wanted = options.recall.value_or(kDefaultRecall);
   const auto found = context.calibration->Find(WayOf(resolved.params, context),
                                                options.Widened(context).k, wanted);
-  if (found.has_value() && found->measured) resolved.calibrated_recall = found->recall;
+  if (found.has_value() && found->measured) {
+    resolved.calibrated_recall = found->recall;
+    resolved.predicted_for = KindOfQueries(context.calibration->origin);
+  }
   if (options.recall.has_value() && !found.has_value()) {
     const std::string sq =
         context.scalar_bits > 0 ? absl::StrCat(" --sq ", context.scalar_bits) : "";
@@ -117,10 +120,11 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchParams& options) const
     return FailedPrecondition(
         "with matches a target is a recall, and the index has to be calibrated: hmann promote");
   }
-  const bool tuned = options.matches == nullptr && table.ok() &&
-                     table->Find(impl_->placement(), options.k) != nullptr;
-  if (!options.has_target() ||
-      (!options.latency.has_value() && (exact || (!tuned && context.calibration != nullptr)))) {
+  const TunedEntry* const tuned = options.matches == nullptr && table.ok()
+                                      ? table->Find(impl_->placement(), options.k)
+                                      : nullptr;
+  if (!options.has_target() || (!options.latency.has_value() &&
+                                (exact || (tuned == nullptr && context.calibration != nullptr)))) {
     absl::StatusOr<ResolvedSearch> resolved = ResolveOpen(options, context);
     if (resolved.ok()) resolved->in_flight = impl_->InFlight(options.k);
     return resolved;
@@ -130,6 +134,7 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchParams& options) const
   ResolvedSearch resolved;
   HMANN_ASSIGN_OR_RETURN(resolved.tuned,
                          table->Choose(impl_->placement(), options.k, TargetOf(options)));
+  if (tuned != nullptr) resolved.predicted_for = KindOfQueries(tuned->origin);
   // The table comes from a file; parameters given next to the target take precedence.
   SearchParams chosen = ParamsOf(resolved.tuned->params);
   chosen.max_distance = options.max_distance;

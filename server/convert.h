@@ -70,6 +70,8 @@ void ReportParams(const Snapshot& index, const RequestParams& options, Response*
   } else if (search.calibrated_recall.has_value()) {
     response->mutable_predicted()->set_recall(*search.calibrated_recall);
   }
+  if (response->has_predicted())
+    response->mutable_predicted()->set_predicted_for(search.predicted_for);
 }
 /// Writes the answer to one query: ids, distances, and how the search ended.
 void ToWire(const Answer& answer, v1::SearchResponse* response);

@@ -70,6 +70,7 @@ TEST_F(TargetTest, ARecallChoosesTheParamsAndTheReplySaysWhich) {
   ASSERT_TRUE(answer->predicted.has_value());
   EXPECT_DOUBLE_EQ(answer->predicted->recall, 0.98);
   EXPECT_NEAR(*answer->predicted->mean_us, 50.3, 0.1);
+  EXPECT_EQ(answer->predicted->predicted_for, "queries like test");
   EXPECT_FALSE(answer->cut_short);
   const auto by_hand = Search({.ef_l1 = 4, .ef_l0 = 51, .mode = SearchMode::kGraph});
   EXPECT_EQ(answer->ids, by_hand->ids);

@@ -74,6 +74,7 @@ TEST_F(TuneCommand, ASearchTakesTheTunedParams) {
   const json found = json::parse(ran.out);
   EXPECT_EQ(found["target_recall"], 0.9);
   EXPECT_NEAR(found["predicted_recall"].get<double>(), choice["recall"].get<double>(), 1e-4);
+  EXPECT_EQ(found["predicted_for"], "queries like query.u8bin");
   // The same parameters given by hand give the same answers for the same work.
   std::vector<std::string> params = {"--out", *folder_ + "/by_hand.jsonl", "--json"};
   for (const char* name :

@@ -130,7 +130,8 @@ absl::Status Query(const QueryCallFlags& flags) {
     *run.counters += connection.counters;
     if (run.cut_short.has_value()) *run.cut_short += connection.cut_short;
     if (connection.predicted.has_value())
-      run.predicted = {connection.predicted->recall, connection.predicted->mean_us};
+      run.predicted = {connection.predicted->recall, connection.predicted->mean_us,
+                       connection.predicted->predicted_for};
     if (connection.rows.empty()) continue;
     run.params = connection.params;
     run.matches = static_cast<double>(connection.matches);

@@ -44,9 +44,10 @@ using Worker = WorkerOf<Searcher>;
 
 void Take(const ResolvedSearch& search, QueryRun* run) {
   run->params = search.params;
-  if (search.tuned.has_value()) run->predicted = {search.tuned->recall, search.tuned->mean_us};
+  if (search.tuned.has_value())
+    run->predicted = {search.tuned->recall, search.tuned->mean_us, search.predicted_for};
   if (search.calibrated_recall.has_value())
-    run->predicted = {*search.calibrated_recall, std::nullopt};
+    run->predicted = {*search.calibrated_recall, std::nullopt, search.predicted_for};
 }
 
 /// Chooses the user's parameters, or those of the tuned table for the user's target.

@@ -85,6 +85,8 @@ void AddPromise(const QueryRun& run, nlohmann::ordered_json* figures) {
         std::chrono::duration<double, std::micro>(*run.requested.latency).count();
   }
   (*figures)["predicted_recall"] = run.predicted->recall;
+  if (!run.predicted->predicted_for.empty())
+    (*figures)["predicted_for"] = run.predicted->predicted_for;
   if (run.predicted->mean_us.has_value())
     (*figures)["predicted_us"] = Rounded(*run.predicted->mean_us);
 }
@@ -121,6 +123,8 @@ void PrintSummary(const nlohmann::ordered_json& figures, std::ostream& out) {
     if (figures["none_found"] > 0) out << " (" << figures["none_found"] << " found none)";
   } else if (figures.contains("predicted_recall")) {
     out << absl::StrFormat(", predicted recall %.4f", figures["predicted_recall"].get<double>());
+    if (figures.contains("predicted_for"))
+      out << " for " << figures["predicted_for"].get<std::string>();
   }
   out << absl::StrFormat(", mean %.1f us, %.0f queries/s; --stats shows more\n",
                          figures["mean_us"].get<double>(), figures["qps"].get<double>());

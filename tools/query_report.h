@@ -47,6 +47,7 @@ void AddQueryFlags(CLI::App& app, QueryFlags* flags);
 struct Predicted {
   double recall = 0;              ///< mean over the learning queries
   std::optional<double> mean_us;  ///< single query in the engine; absent: not measured
+  std::string predicted_for{};    ///< KindOfQueries
 };
 
 /// The answers to a file of queries, and their cost.

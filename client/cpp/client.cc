@@ -94,6 +94,7 @@ auto FoundIn(const Response& response) {
     found.predicted->recall = response.predicted().recall();
     if (response.predicted().has_mean_us())
       found.predicted->mean_us = response.predicted().mean_us();
+    found.predicted->predicted_for = response.predicted().predicted_for();
   }
   found.cut_short = response.cut_short();
   if (response.has_matches()) found.matches = response.matches();

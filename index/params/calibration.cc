@@ -33,6 +33,12 @@ Calibration::Found On(const Calibration::Curve& curve, double recall) {
 
 }  // namespace
 
+std::string KindOfQueries(const std::string& origin) {
+  if (origin == kLeftOutInTurn || origin == kOfTheIndex || origin == kComparedWithAll)
+    return "vectors like the index";
+  return "queries like " + origin.substr(origin.rfind('/') + 1);
+}
+
 std::optional<Calibration::Found> Calibration::Find(const Way& way, std::uint32_t k,
                                                     double recall) const {
   const Curve *below = nullptr, *above = nullptr;

@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "hmann/calibration.h"
 #include "hmann/param_table.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/params/params_json.h"
-#include "index/tune/learning_set.h"
 
 namespace hmann {
 namespace {

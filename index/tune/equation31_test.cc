@@ -51,6 +51,19 @@ TEST(Equation31, FindsItsConstantsAndPredictsWhatTheyMake) {
   }
 }
 
+TEST(Equation31, AGraphWalkByCodesCostsWhatItEstimates) {
+  Equation31 equation(false);
+  const Made upper = Make(SearchMode::kUpper, 16, 0, 1);
+  equation.Learn(upper.params, upper.counted, upper.us);
+  Made walk = Make(SearchMode::kGraph, 4, 2, 1);
+  const double above = 4 * 20 * kFastNs / 1000;
+  walk.counted.counters.estimates = 10 * 480;  // and 16 distances
+  equation.Learn(walk.params, walk.counted, above + 50);
+  EXPECT_NEAR(equation.PredictUs(walk.params, walk.counted), above + 50, 1e-6);
+  walk.counted.counters.estimates = 10 * 976;  // twice as many in all
+  EXPECT_NEAR(equation.PredictUs(walk.params, walk.counted), above + 100, 1e-6);
+}
+
 TEST(Equation31, PricesCodesOnTopAndNothingBelowZero) {
   Equation31 equation(false);
   const Made upper = Make(SearchMode::kUpper, 16, 0, 1), one = Make(SearchMode::kGraph, 4, 60, 1);

@@ -5,6 +5,7 @@
 
 #include "datasets/recall.h"
 #include "datasets/vector_file.h"
+#include "hmann/calibration.h"
 #include "index/base/random.h"
 #include "index/base/status_macros.h"
 #include "index/format/reader.h"

@@ -16,11 +16,6 @@
 
 namespace hmann {
 
-/// The origin of learning queries that are vectors of the index.
-inline constexpr char kLeftOutInTurn[] = "left out in turn";
-/// If no other could answer for one that is left out; and if none is needed.
-inline constexpr char kOfTheIndex[] = "of the index", kComparedWithAll[] = "compared with all";
-
 /// Queries with known exact neighbors, in random order.
 struct LearningSet {
   std::vector<std::byte> rows;  ///< n x dim components of QueryType(the index's dtype)

@@ -59,6 +59,9 @@ struct Vectors {
 struct Prediction {
   double recall = 0;
   std::optional<double> mean_us;
+  /// The queries that it holds for: "vectors like the index", or "queries like NAME", a
+  /// file. Empty: all.
+  std::string predicted_for = {};
 };
 
 /// ids[j] and distances[j] belong to the j-th nearest vector. Smaller distances are

@@ -21,10 +21,16 @@
 namespace hmann::python {
 
 py::object PredictedOf(const ResolvedSearch& resolved) {
-  if (resolved.calibrated_recall.has_value())
-    return ToPython({{"recall", *resolved.calibrated_recall}, {"mean_us", nullptr}});
-  if (!resolved.tuned.has_value()) return py::none();
-  return ToPython({{"recall", resolved.tuned->recall}, {"mean_us", resolved.tuned->mean_us}});
+  nlohmann::ordered_json predicted;
+  if (resolved.calibrated_recall.has_value()) {
+    predicted = {{"recall", *resolved.calibrated_recall}, {"mean_us", nullptr}};
+  } else if (resolved.tuned.has_value()) {
+    predicted = {{"recall", resolved.tuned->recall}, {"mean_us", resolved.tuned->mean_us}};
+  } else {
+    return py::none();
+  }
+  predicted["predicted_for"] = resolved.predicted_for;
+  return ToPython(predicted);
 }
 
 namespace {

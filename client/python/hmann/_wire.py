@@ -202,7 +202,11 @@ class _Gathered:
         if response.HasField("predicted"):
             predicted = response.predicted
             mean_us = predicted.mean_us if predicted.HasField("mean_us") else None
-            details["predicted"] = {"recall": predicted.recall, "mean_us": mean_us}
+            details["predicted"] = {
+                "recall": predicted.recall,
+                "mean_us": mean_us,
+                "predicted_for": predicted.predicted_for,
+            }
         for field in pb.Counters.DESCRIPTOR.fields:
             count = getattr(response.counters, field.name)
             details["counters"][field.name] = details["counters"].get(field.name, 0) + count

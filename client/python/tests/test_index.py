@@ -412,6 +412,7 @@ class TuneTest(FolderCase):
             self.assertEqual(tuned[0]["k"], 10)
             found = index.search(self.queries, 10, recall=0.9, details=True)
             self.assertGreater(found.details["predicted"]["recall"], 0.89)
+            self.assertIn("queries like", found.details["predicted"]["predicted_for"])
             self.assertGreater(hmann.recall(found, truth), 0.88)
             self.assertEqual(
                 index.resolve(10, recall=0.9)["params"], found.details["params"]

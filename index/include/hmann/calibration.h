@@ -14,6 +14,14 @@ constexpr double kDefaultRecall = 0.95;
 /// The least recall that is calibrated.
 constexpr double kLeastRecall = 0.85;
 
+/// The origin of learning queries that are vectors of the index.
+inline constexpr char kLeftOutInTurn[] = "left out in turn";
+/// If no other could answer for one that is left out; and if none is needed.
+inline constexpr char kOfTheIndex[] = "of the index", kComparedWithAll[] = "compared with all";
+/// The queries that a recall measured on this origin holds for: "vectors like the index",
+/// or queries like those of a file, which is named.
+std::string KindOfQueries(const std::string& origin);
+
 /// The recall and work that the default parameters reach on an index. They are measured
 /// on that index when it is built, not fitted to other data. The *ef_scale*
 /// (index/params/ef_scale.h) scales the constants in SearchParams::Resolve; the
