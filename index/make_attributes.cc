@@ -23,9 +23,10 @@ absl::Status MakeAttributesOf(AttrsTarget target, bool own_labels,
   const std::uint64_t available = options.memory > 0 ? options.memory : UsableMemoryBytes() / 2;
   // The rows and the ids by label are held throughout.
   const std::uint64_t held = LabelIds::BytesOf(target.n, own_labels) + target.n / 4;
-  if (available < held + 64_MiB) {
+  constexpr std::uint64_t kLeast = 16_MiB;  // a guess: less is slow
+  if (available < held + kLeast) {
     return ResourceExhausted("attributes of ", target.n, " vectors need at least ",
-                             FormatSize(held + 64_MiB), " of memory, ", FormatSize(available),
+                             FormatSize(held + kLeast), " of memory, ", FormatSize(available),
                              options.memory > 0 ? " are given: raise --build-memory"
                                                 : " may be used, half of what is free");
   }

@@ -186,6 +186,9 @@ TEST_F(BoundsTest, AJournalOverTheLimitOpens) {
   const auto reader = Collection::Open(folder_, {.read_only = true, .delta_bytes = kMiB});
   EXPECT_EQ(reader.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(reader.status().message()), HasSubstr("hmann compact"));
+  const auto starved = Collection::Open(folder_, {.delta_bytes = kMiB, .merge_memory = kMiB});
+  EXPECT_EQ(starved.status().code(), absl::StatusCode::kResourceExhausted) << starved.status();
+  EXPECT_THAT(std::string(starved.status().message()), HasSubstr("build-memory"));
   for (const bool merges : {false, true}) {
     Open(kMiB, merges);
     const CollectionInfo info = collection_->info();

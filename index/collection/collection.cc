@@ -45,7 +45,9 @@ absl::StatusOr<std::shared_ptr<CollectionImpl>> CollectionImpl::Open(const std::
   }
   while (absl::IsResourceExhausted(status) && !options.read_only && opened->Now() != nullptr &&
          opened->Now()->sequence > opened->manifest_.covered) {
+    const std::uint64_t covered = opened->manifest_.covered;
     status = opened->ReplayMore(progress);
+    if (opened->manifest_.covered == covered) break;  // the merge failed
   }
   if (!status.ok()) {
     opened->lock_ = {};  // what is in the folder stays as it is

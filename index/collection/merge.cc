@@ -260,7 +260,9 @@ absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress
   if (by_leaves && manifest_.build.metric != Metric::kInnerProduct) {
     HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(call.build));
     const std::uint64_t least = PlanBounded(inputs.Shape(inputs.n1()), 0).least_bytes;
-    call.build.memory = std::max(MergeMemory(), std::min(least, UsableMemoryBytes()));
+    call.build.memory = options_.merge_memory > 0
+                            ? options_.merge_memory
+                            : std::max(MergeMemory(), std::min(least, UsableMemoryBytes()));
     call.build.work = files.work();
     call.build.keep_work = true;  // until the index serves
   }

@@ -59,7 +59,7 @@ struct OpenCollection {
   /// 0: all usable cores. Absent: one, or all while rows come so fast that many more
   /// would come during a merge.
   std::optional<int> merge_threads = {};
-  std::uint64_t merge_memory = 0;  ///< that a merge may use; 0: half of what is usable
+  std::uint64_t merge_memory = 0;  ///< that a merge may use; 0: 5/16 of what is usable
 };
 
 /// What names a vector: a number below 2^64 - 1, or a string of 1 to 1,024 bytes of
