@@ -428,7 +428,7 @@ void Server::WatchIndexes() {
     std::this_thread::sleep_for(kOften);
     const bool requested = reload_tuned_.exchange(false);
     if (requested || turn == kSecond) ReloadTuned(requested);
-    // Freed blocks lie between others, a third of all: nobody else gives them back.
+    // Freed blocks between others are a third of all; malloc keeps them otherwise.
     if (turn == kSecond && UsableMemoryBytes() < 4 * options_.most_bytes) malloc_trim(0);
     for (const auto& index : registry_->indexes()) {
       if (turn == kSecond) index->LookAtCollection();

@@ -146,7 +146,7 @@ class Writer {
   std::atomic<int> refused_{0};
 };
 
-/// Attributes that unfold to more than they are: lists in lists, and names nobody knows.
+/// Attributes that unfold to more than they are: lists in lists, and many new names.
 std::string Bomb(int number) {
   if (number % 2 == 0)
     return absl::StrCat(R"({"a":)", std::string(100'000, '['), std::string(100'000, ']'), "}");

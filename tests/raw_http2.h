@@ -57,7 +57,7 @@ class RawHttp2 {
   /// connection ends.
   bool Receives(std::string_view bytes) const;
   /// Sends data on `stream`, the first of its connection: `begin`, then `more` bytes, as
-  /// fast as the server allows. False if the server has reset it or closed the connection.
+  /// fast as the server allows. False if the server has reset it, or has closed all.
   bool SendLong(std::uint32_t stream, std::string_view begin, std::uint64_t more) const;
   /// Sends a PING and returns whether it is answered.
   bool Answers() const { return Send(Ping()) && Receives(Frame(kPing, kAck, 0, kPingPayload)); }

@@ -170,7 +170,7 @@ TEST(BuildJob, AWorkerThatCannotBeStartedIsAnError) {
   build.options.worker_program = "/bin/false";
   MustBuild(build.options);
   EXPECT_TRUE(FileContent(build.options.out) == build.content);
-  build.options.memory = 200_MiB;
+  build.options.memory = 100_MiB;
   EXPECT_THAT(std::string(BuildIndex(build.options, quiet).status().message()),
               HasSubstr("2 workers"));
 }

@@ -19,7 +19,7 @@ class Ways {
     if (k_ <= context_.n1) Add({.mode = SearchMode::kUpper});
   }
 
-  /// What a search does that is told nothing.
+  /// The setting of a search without parameters.
   void Untuned() { Add({}); }
 
   void BestFirst() {

@@ -10,8 +10,8 @@ namespace hmann {
 
 /// Candidate settings that may be the fastest somewhere, as parameters of ef_scale 1
 /// (WithEfScale brings each of them to a recall). For each mode that the index can run
-/// there are a few, which differ in the other parameters. The first is what a search does
-/// that is told nothing.
+/// there are a few, which differ in the other parameters. The first is that of a search
+/// without parameters.
 std::vector<ResolvedParams> WaysToSearch(std::uint32_t k, const SearchContext& context,
                                          std::uint32_t most_query_threads);
 

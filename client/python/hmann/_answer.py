@@ -24,8 +24,9 @@ class Answer(_Pair):
         details: None; for a search with ``details=True``, what ran: ``params``,
             ``counters`` (work, summed over the queries), ``cut_short`` (queries that a
             budget ended), ``predicted`` (the expected result of params that the caller left
-            open, and the queries that it holds for), with a filter ``matches`` (how many vectors it selects), and by a server
-            ``generation``, the number of the file that answered.
+            open, and the queries that it holds for), with a filter ``matches`` (how many
+            vectors it selects), and by a server ``generation``, the number of the file that
+            answered.
         names: by a server, if labels are strings: an array like ``labels`` with the string
             or the number that each stands for (such a label is below -1). Otherwise None.
         metric: of the distances, by which ``recall`` knows what is equal but for rounding;

@@ -60,7 +60,7 @@ struct ResolvedSearch {
   std::optional<TunedSetting> tuned;
   /// If the calibration chose the parameters: the expected mean recall.
   std::optional<double> calibrated_recall;
-  /// The queries that either holds for (KindOfQueries). Empty: for all, or it is not known.
+  /// The queries that either holds for (KindOfQueries). Empty: all, or it is not known.
   std::string predicted_for;
   /// The number of queries that a thread should keep in flight (SearchMany), if there are
   /// many. Measured by `hmann tune` for this placement and k; otherwise a guess.
