@@ -86,7 +86,7 @@ TEST(BuildPlan, SaysWhatABuildTakesAndLeavesNothingBehind) {
   EXPECT_EQ(with_rows("datasets/sample/attributes.csv", "128MiB").exit_code, 0);
   EXPECT_THAT(with_rows(folder / "few.ndjson", "128MiB").err,
               HasSubstr("rows for 1 of the 10000 vectors"));
-  EXPECT_THAT(with_rows("datasets/sample/attributes.csv", "64MiB").err,
+  EXPECT_THAT(with_rows("datasets/sample/attributes.csv", "10MiB").err,
               AllOf(HasSubstr("attributes of 10000 vectors need at least"),
                     HasSubstr("raise --build-memory")));
   std::filesystem::remove(folder / "few.ndjson");
