@@ -89,8 +89,9 @@ absl::Status CollectionImpl::Lock() {
   const std::string path = folder_ + "/LOCK";
   HMANN_RETURN_IF_ERROR(Manifest::Read(folder_).status());
   absl::StatusOr<FileLock> lock = FileLock::Take(path);
-  if (lock.ok()) lock_ = *std::move(lock);
-  if (!absl::IsUnavailable(lock.status())) return lock.status();
+  const absl::Status status = lock.status();
+  if (status.ok()) lock_ = *std::move(lock);
+  if (!absl::IsUnavailable(status)) return status;
   return FailedPrecondition(
       folder_, ": another process writes to it, or this one does: close it there first");
 }

@@ -328,7 +328,7 @@ absl::StatusOr<Bottom> JoinAll(const BottomSource& source, DuplicateGroups group
 std::uint64_t BytesAround(std::uint64_t stride) {
   // The smallest part of PartLoader is 4,096 places with their neighbors, three times as
   // many as they are: a guess, as the rest. (43 MiB were seen where 64 are allowed.)
-  return 24_MiB + 3 * 4096 * stride;
+  return 24_MiB + stride * 3 * 4096;
 }
 
 std::uint64_t FixedBottomBytes(std::uint64_t n, std::uint64_t stride) {
