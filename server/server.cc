@@ -98,7 +98,7 @@ ServerOptions Resolve(ServerOptions options) {
     options.limits.max_query_threads = static_cast<std::uint32_t>(std::min(options.threads, 64));
   // In a small container the bounds on memory follow what there is: requests and replies
   // take an eighth at most. Connections may take three, of which a part is only promised
-  // to them: where gRPC is short, it cuts calls without a word.
+  // to them: where gRPC is short, it cuts calls without a word. Guesses.
   const std::uint64_t share = std::max<std::uint64_t>(UsableMemoryBytes() / 8, 16 << 20);
   options.most_bytes = std::min(options.most_bytes, share);
   options.connections.transport_bytes = std::min(options.connections.transport_bytes, 3 * share);
@@ -428,7 +428,8 @@ void Server::WatchIndexes() {
     std::this_thread::sleep_for(kOften);
     const bool requested = reload_tuned_.exchange(false);
     if (requested || turn == kSecond) ReloadTuned(requested);
-    // Freed blocks between others are a third of all; malloc keeps them otherwise.
+    // malloc keeps freed blocks between others. Where little is left, they go back: a
+    // guess.
     if (turn == kSecond && UsableMemoryBytes() < 4 * options_.most_bytes) malloc_trim(0);
     for (const auto& index : registry_->indexes()) {
       if (turn == kSecond) index->LookAtCollection();

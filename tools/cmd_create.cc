@@ -135,7 +135,7 @@ CommandAction SetupCompact(CLI::App& app) {
   app.add_option("--threads", flags->open.merge_threads, "threads (0: all usable cores)")
       ->check(CLI::Range(0, 1024));
   AddParsed(app, "--build-memory", ParseSize, &flags->open.merge_memory,
-            "memory to use, as 2GiB (default: half of what is available)");
+            "memory to use, as 2GiB (default: 5/16 of what is available)");
   app.add_flag("--json", flags->json, "print one JSON object on stdout");
   return [flags] { return Compact(*flags); };
 }
