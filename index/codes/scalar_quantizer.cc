@@ -165,6 +165,11 @@ double ScalarQuantizer::FitRange(Columns& columns) {
   return least;
 }
 
+float ScalarQuantizer::unit() const {
+  const float level = step_ / static_cast<float>(bits_ == 8 ? 1 : kQueryUnits);
+  return (kernels_.metric == Metric::kCosine ? 0.5f : 1.0f) * level * level;
+}
+
 void ScalarQuantizer::Read(const std::byte* row, Scratch& scratch) const {
   scratch.components.assign(dims(), 0);
   ReadComponents(kernels_.dtype, row, kernels_.dim, scratch.components.data());

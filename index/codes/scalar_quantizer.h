@@ -51,6 +51,9 @@ class ScalarQuantizer {
 
   std::uint32_t bits() const { return bits_; }
   float step() const { return step_; }
+  /// The distance between vectors for a distance of 1 between code and query. Inner
+  /// products have the query's unit.
+  float unit() const;
   /// The step, the variance of a component's error in steps squared, 1 if vectors are
   /// rotated or else 0, and the values of level 0: ScalarRangeSize(dim) numbers.
   std::vector<float> range() const;

@@ -47,7 +47,7 @@ class DeltaGraphTest : public testing::Test {
       }
       std::partial_sort(exact.begin(), exact.begin() + 10, exact.end());
       graph_.Search(tail_, kernels_, queries_.Row(q),
-                    {200, 10, EpsilonLimit(params, ~DistanceKey{0})}, scratch_);
+                    {200, 10, EpsilonLimit::Of(params, ~DistanceKey{0})}, scratch_);
       const Beam& beam = scratch_.layer.beam;
       for (std::uint32_t i = 0; i < 10; ++i)
         for (std::uint32_t at = 0; at < beam.size(); ++at)

@@ -204,8 +204,11 @@ absl::Status PrepareDelta(const Moment& moment, const SearchParams& params, cons
   // At a width of 200, a search of 100,000 rows took 20 to 23 us, a scan 8 ns a row
   // (doc/notes/collections.md): 13 to 14 rows for each place. Where that is as much, a
   // scan finds all.
-  constexpr std::uint64_t kScannedPerPlace = 16;
-  if (of_graphs.mode != SearchMode::kScan && of_graphs.ef_l0 * kScannedPerPlace < matching)
+  constexpr std::uint64_t kScannedPerPlace = 16, kUsualWidth = 200;
+  const std::uint64_t width = of_graphs.epsilon.has_value()
+                                  ? std::min<std::uint64_t>(of_graphs.ef_l0, kUsualWidth)
+                                  : of_graphs.ef_l0;
+  if (of_graphs.mode != SearchMode::kScan && width * kScannedPerPlace < matching)
     prepared->delta_params = of_graphs;
   return absl::OkStatus();
 }

@@ -113,7 +113,7 @@ class DeltaSearch {
     const std::optional<float> bound = nearest_.bound();
     const DistanceKey most = bound.has_value() ? kernels_.ToKey(*bound) : ~DistanceKey{0};
     DeltaGraph::Wanted wanted{
-        .width = params.ef_l0, .k = prepared_.k, .end = EpsilonLimit(params, most)};
+        .width = params.ef_l0, .k = prepared_.k, .end = EpsilonLimit::Of(params, most)};
     if (prepared_.delta_matching < rows) {
       wanted.among = words_;
       const double share = static_cast<double>(end - graph.first()) / static_cast<double>(rows);

@@ -130,7 +130,14 @@ Json ToJson(const Calibration& calibration) {
                       {"queries", curve.queries},
                       {"points", std::move(points)}});
   }
-  return {{"origin", calibration.origin}, {"curves", std::move(curves)}};
+  Json difficulties = Json::array();
+  for (const Calibration::Difficulty& at : calibration.difficulties)
+    difficulties.push_back({{"k", at.k},
+                            {"typical_distance", Rounded(double{at.typical})},
+                            {"epsilon_rise", Rounded(double{at.rise})}});
+  Json json = {{"origin", calibration.origin}, {"curves", std::move(curves)}};
+  if (!difficulties.empty()) json["difficulties"] = std::move(difficulties);
+  return json;
 }
 
 void ReadCurve(Reader& in, Calibration::Curve& curve) {
@@ -168,6 +175,15 @@ void ReadCalibration(Reader& in, Calibration& calibration) {
     if (!(apart(calibration.curves[i - 1]) < apart(calibration.curves[i])))
       in.Reject("expected its curves by mode, cells, scalar_bits and k");
   }
+  if (!in.Has("difficulties")) return;
+  in.List("difficulties", 1, kMostEntries, [&](Reader& read) {
+    const std::uint32_t before =
+        calibration.difficulties.empty() ? 0 : calibration.difficulties.back().k;
+    Calibration::Difficulty& at = calibration.difficulties.emplace_back();
+    read.Whole("k", before + 1, kMaxEf, &at.k);
+    read.Number("typical_distance", 0, 1e30f, &at.typical);
+    read.Number("epsilon_rise", 0, 1e30f, &at.rise);
+  });
 }
 
 /// Whether two settings differ only in ef_scale. Then a setting between them can be run,

@@ -166,6 +166,7 @@ TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
                                {{SearchMode::kGraph, false, 4}, 10, 300, {{1, 0.95}}},
                                {{SearchMode::kQuantized, true}, 10, 300, {{1.25f, 0.95}}},
                                {{SearchMode::kUpper}, 10, 300, {{1, 0.5}}}};
+  table.calibration->difficulties = {{1, 0.25f, 0}, {10, 0.5f, 0.75f}};
   ASSERT_TRUE(WriteTunedTable(index_, table).ok());
   const auto read = ReadTunedTable(index_, kHash, kVectors);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -176,6 +177,10 @@ TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
   EXPECT_TRUE(read->calibration->curves[2].way.cells);
   EXPECT_EQ(read->calibration->curves[0].points[0].distances, 120);
   EXPECT_EQ(read->calibration->curves[3].way.mode, SearchMode::kUpper);
+  ASSERT_EQ(read->calibration->difficulties.size(), 2u);
+  EXPECT_EQ(read->calibration->difficulties[1].k, 10u);
+  EXPECT_EQ(read->calibration->difficulties[1].typical, 0.5f);
+  EXPECT_EQ(read->calibration->difficulties[1].rise, 0.75f);
   EXPECT_EQ(read->Choose({"dram", "mapped", "none"}, 10, {.recall = 0.9}).status().message(),
             "not tuned for k 10: run hmann tune INDEX --queries Q --k 10");
   EXPECT_THAT(std::string(read->Choose({"dram", "nvme", "none"}, 10, {}).status().message()),
@@ -196,6 +201,8 @@ TEST_F(TunedTableFile, ACalibrationComesBackAndADamagedOneIsRefused) {
   EXPECT_THAT(damaged("quantized", "multi-start"), HasSubstr("curves[2].mode"));
   EXPECT_THAT(damaged("\"cells\": 1", "\"cells\": 2"), HasSubstr("cells"));
   EXPECT_THAT(damaged("\"k\": 10", "\"k\": 0"), HasSubstr("curves[0].k"));
+  EXPECT_THAT(damaged("\"k\": 1,", "\"k\": 10,"), HasSubstr("difficulties[1].k"));
+  EXPECT_THAT(damaged("\"epsilon_rise\": 0.75", "\"epsilon_rise\": -1"), HasSubstr("rise"));
 }
 
 TEST_F(TunedTableFile, ChoosesByTargetAndSaysWhatCannotBe) {

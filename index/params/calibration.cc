@@ -71,6 +71,18 @@ std::optional<Calibration::Found> Calibration::Find(const Way& way, std::uint32_
                Between(low.distances, high.distances, share)};
 }
 
+Calibration::Difficulty Calibration::DifficultyAt(std::uint32_t k) const {
+  if (difficulties.empty()) return {.k = k};
+  const auto above = std::find_if(difficulties.begin(), difficulties.end(),
+                                  [k](const Difficulty& measured) { return measured.k >= k; });
+  if (above == difficulties.begin()) return *above;
+  if (above == difficulties.end()) return difficulties.back();
+  const Difficulty &low = above[-1], &high = *above;
+  const float share = std::log(static_cast<float>(k) / static_cast<float>(low.k)) /
+                      std::log(static_cast<float>(high.k) / static_cast<float>(low.k));
+  return {k, std::lerp(low.typical, high.typical, share), std::lerp(low.rise, high.rise, share)};
+}
+
 bool Calibration::UpperIsEnough(const Way& way, std::uint32_t k, double recall) const {
   const std::optional<Found> upper =
       Find({.mode = SearchMode::kUpper, .scalar_bits = way.scalar_bits}, k, recall);

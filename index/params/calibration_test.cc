@@ -49,6 +49,23 @@ TEST(Calibration, ScalarCodesHaveCurvesOfTheirOwn) {
   EXPECT_NEAR(*SearchParams{.k = 1}.Resolve(context)->epsilon, 3 * *before.epsilon, kNear);
 }
 
+TEST(Calibration, EffortFollowsTheQuery) {
+  Calibration example = Example();
+  SearchContext context{.n = 100000, .n1 = 10000, .calibration = &example};
+  const ResolvedParams same = *SearchParams{.k = 10}.Resolve(context);
+  EXPECT_EQ(same.Epsilon().At(0), same.Epsilon().At(100));
+  example.difficulties = {{.k = 1, .typical = 0.2f, .rise = 0.5f},
+                          {.k = 100, .typical = 0.6f, .rise = 0.1f}};
+  // k = 10 is halfway.
+  const ResolvedParams params = *SearchParams{.k = 10}.Resolve(context);
+  EXPECT_EQ(params.epsilon, same.epsilon);
+  EXPECT_NEAR(params.Epsilon().At(0.4f), *params.epsilon, kNear);
+  EXPECT_NEAR(params.Epsilon().At(0.5f), *params.epsilon + 0.03, kNear);
+  EXPECT_EQ(params.Epsilon().At(-100), 0) << "it never drops what is found";
+  const ResolvedParams named = *SearchParams{.k = 1000, .epsilon = 0.2f}.Resolve(context);
+  EXPECT_NEAR(named.Epsilon().At(1.6f), 0.3, kNear) << "beyond the last k, that of the last";
+}
+
 TEST(Calibration, SaysWhatItDoesNotReach) {
   const Calibration example = Example();
   const auto low = *example.Find(kMemory, 1, 0.5);
@@ -127,7 +144,7 @@ TEST(Calibration, ScalesWhatEndsAWalkAndLeavesWhatWasSaid) {
   const ResolvedParams calibrated = *SearchParams{.k = 10}.Resolve(context);
   constexpr double kEffort = 2.05216;  // as above
   EXPECT_NEAR(*calibrated.epsilon, kEffort * *by_constants.epsilon, kNear);
-  EXPECT_EQ(calibrated.ef_l0, std::round(kEffort * kEffort * by_constants.ef_l0));
+  EXPECT_EQ(calibrated.ef_l0, std::round(kEffort * by_constants.ef_l0));
   EXPECT_LT(*SearchParams({.k = 10, .recall = 0.9}).Resolve(context)->epsilon, *calibrated.epsilon);
   EXPECT_EQ(SearchParams({.k = 10, .ef_l0 = 50}).Resolve(context)->ef_l0, 50u);
   EXPECT_EQ(SearchParams({.k = 10, .epsilon = 0.1f}).Resolve(context)->epsilon, 0.1f);

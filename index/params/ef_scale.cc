@@ -25,9 +25,9 @@ void ScaleEnd(double ef_scale, ResolvedParams& params) {
     return;
   }
   params.epsilon = std::min(kMostEpsilon, static_cast<float>(ef_scale) * *params.epsilon);
-  // If distances are alike, epsilon ends nothing and the width must.
-  const double more = std::max(1.0, ef_scale);
-  params.ef_l0 = Scaled(params.ef_l0, more * more);
+  // If distances are alike, epsilon ends nothing and the width must. At first a wider one
+  // is for the hardest queries: 5 is a guess.
+  params.ef_l0 = Scaled(params.ef_l0, std::max({1.0, ef_scale, ef_scale * ef_scale / 5}));
 }
 
 void ScaleCells(double ef_scale, ResolvedParams& params) {

@@ -130,9 +130,9 @@ constexpr ParamInfo kParams[] = {
     Row<&SearchParams::epsilon, &ResolvedParams::epsilon>(
         {.name = "epsilon",
          .help = "graph, quantized: expand no candidate farther than (1 + epsilon) x the kth best "
-                 "distance (L2: squared), so that each query takes the effort that it needs; -1: "
-                 "expand all that ef_l0 holds (default: chosen for k if ef_l0 is not given, "
-                 "otherwise -1)",
+                 "distance (L2: squared), so that each query takes the effort that it needs; the "
+                 "calibration adds some for queries whose neighbors are far; -1: expand all that "
+                 "ef_l0 holds (default: chosen for k if ef_l0 is not given, otherwise -1)",
          .modes = {SearchMode::kGraph, SearchMode::kQuantized},
          .most = 1e6,
          .whole = false,

@@ -13,8 +13,9 @@
 namespace hmann {
 namespace {
 
-/// Width in L0 if `epsilon` ends the search: a bound for the hardest queries.
-constexpr std::uint32_t kMostOfEpsilon = 200;
+/// Width in L0 if `epsilon` ends the search: a bound for the hardest queries. Among
+/// matches a beam that is full tells that nearer ones were lost (doc/notes/filters.md).
+constexpr std::uint32_t kMostOfEpsilon = 1000, kMostAmongMatches = 200;
 /// A scan compares about this many vectors in the time that a unit of width takes in L0.
 /// It is a guess, and only tells a server how long a scan may take.
 constexpr std::uint64_t kScannedPerWidth = 64;
@@ -93,6 +94,7 @@ class Resolution {
         break;
     }
     ScaleWhatIsOpen();
+    FollowTheQuery();
     BoundByScan();
     params_.ef_l0 = static_cast<std::uint32_t>(std::min<std::uint64_t>(params_.ef_l0, context_.n));
     if (context_.n1 > 0)
@@ -185,8 +187,9 @@ class Resolution {
     } else if (is_open && !has_other_end && context_.has_ratios) {
       params_.epsilon = DefaultEpsilon(params_.k);
     }
+    const std::uint32_t most = context_.scanned > 0 ? kMostAmongMatches : kMostOfEpsilon;
     params_.ef_l0 = options_.ef_l0.value_or(
-        params_.epsilon.has_value() ? std::max(kMostOfEpsilon, 4 * params_.k) : width_without);
+        params_.epsilon.has_value() ? std::max(most, 4 * params_.k) : width_without);
   }
 
   void ResolveQuantized() {
@@ -249,6 +252,14 @@ class Resolution {
     if (!options_.error_bound.has_value()) params_.error_bound = scaled.error_bound;
     if (!options_.ef_l1.has_value() && !options_.nprobe.has_value()) params_.ef_l1 = scaled.ef_l1;
     if (context_.scanned > 0 && params_.nprobe > 0 && !options_.names_params()) WidenCells();
+  }
+
+  /// Effort follows the query, also where the user has named epsilon.
+  void FollowTheQuery() {
+    if (context_.calibration == nullptr || !params_.epsilon.has_value()) return;
+    const Calibration::Difficulty difficulty = context_.calibration->DifficultyAt(params_.k);
+    params_.epsilon_rise = difficulty.rise;
+    params_.typical_distance = difficulty.typical;
   }
 
   /// Links lead mostly to nodes that do not match, so cells must find what links would.
@@ -331,14 +342,14 @@ absl::Status SetRankEpsilon(const SearchParams& options, const SearchParams& wid
                             const SearchContext& context, ResolvedParams& params) {
   SearchParams of_rank = wide;
   of_rank.k = options.max_distance.has_value() ? 1 : options.k;
-  for (float& epsilon : params.rank_epsilon) {
+  for (EpsilonLine& epsilon : params.rank_epsilon) {
     if (of_rank.k >= wide.k) break;
     HMANN_ASSIGN_OR_RETURN(const ResolvedParams resolved, of_rank.Resolve(context));
-    epsilon = resolved.epsilon.value_or(*params.epsilon);
+    epsilon = resolved.epsilon.has_value() ? resolved.Epsilon() : params.Epsilon();
     ++params.rank_steps;
     of_rank.k *= 2;
   }
-  if (params.rank_steps < kRankSteps) params.rank_epsilon[params.rank_steps++] = *params.epsilon;
+  if (params.rank_steps < kRankSteps) params.rank_epsilon[params.rank_steps++] = params.Epsilon();
   return absl::OkStatus();
 }
 

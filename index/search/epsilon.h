@@ -24,13 +24,16 @@ inline DistanceKey MostKey(const Kernels& kernels, const ResolvedParams& params)
 class EpsilonLimit {
  public:
   EpsilonLimit() = default;  ///< no limit
-  EpsilonLimit(std::optional<float> epsilon, std::uint32_t k) : epsilon_(epsilon), k_(k) {}
+  /// Refers to the kth, whatever params.k is. `unit`: of the kernels' distances, in those
+  /// of the index (ScalarQuantizer::unit).
+  EpsilonLimit(const ResolvedParams& params, std::uint32_t k, float unit) : k_(k), unit_(unit) {
+    if (params.epsilon.has_value()) epsilon_ = params.Epsilon();
+  }
   /// `params` must outlive this. `most`: the largest key of an answer.
-  EpsilonLimit(const ResolvedParams& params, DistanceKey most)
-      : EpsilonLimit(params.epsilon, params.k) {
-    ranks_ = std::span(params.rank_epsilon).first(params.rank_steps);
-    first_rank_ = params.max_distance.has_value() ? 1 : params.k;
-    most_ = most;
+  static EpsilonLimit Of(const ResolvedParams& params, DistanceKey most, float unit = 1) {
+    EpsilonLimit limit(params, params.k, unit);
+    limit.SetRanks(params, most);
+    return limit;
   }
 
   /// Candidates with a larger key are farther than (1 + epsilon) x the last of `found`
@@ -42,27 +45,37 @@ class EpsilonLimit {
     DistanceKey last = std::max(most_, found.key(0));
     if (found.size() >= k_) last = std::min(last, found.key(k_ - 1));
     if (last == ~DistanceKey{0}) return last;
-    const float epsilon = ranks_.empty() ? *epsilon_ : AtRank(met.Rank(last));
-    return kernels.ToKey((1 + epsilon) * kernels.ToDistance(last));
+    const float distance = kernels.ToDistance(last);
+    const float of_index = unit_ * distance;
+    const float epsilon =
+        ranks_.empty() ? epsilon_->At(of_index) : AtRank(met.Rank(last), of_index);
+    return kernels.ToKey((1 + epsilon) * distance);
   }
   DistanceKey most() const { return most_; }
 
  private:
-  /// Linear between two ranks.
-  float AtRank(std::uint32_t rank) const {
-    const std::uint32_t times = std::max(rank / first_rank_, 1u);
-    const auto step = static_cast<std::size_t>(std::bit_width(times) - 1);
-    if (step + 1 >= ranks_.size()) return ranks_.back();
-    const auto from = static_cast<float>(first_rank_ << step);
-    const float share = std::max(0.0f, static_cast<float>(rank) / from - 1);
-    return std::lerp(ranks_[step], ranks_[step + 1], share);
+  void SetRanks(const ResolvedParams& params, DistanceKey most) {
+    ranks_ = std::span(params.rank_epsilon).first(params.rank_steps);
+    first_rank_ = params.max_distance.has_value() ? 1 : params.k;
+    most_ = most;
   }
 
-  std::optional<float> epsilon_;  ///< absent: no limit
+  /// Linear between two ranks.
+  float AtRank(std::uint32_t rank, float distance) const {
+    const std::uint32_t times = std::max(rank / first_rank_, 1u);
+    const auto step = static_cast<std::size_t>(std::bit_width(times) - 1);
+    if (step + 1 >= ranks_.size()) return ranks_.back().At(distance);
+    const auto from = static_cast<float>(first_rank_ << step);
+    const float share = std::max(0.0f, static_cast<float>(rank) / from - 1);
+    return std::lerp(ranks_[step].At(distance), ranks_[step + 1].At(distance), share);
+  }
+
+  std::optional<EpsilonLine> epsilon_;  ///< absent: no limit
   std::uint32_t k_ = 0;
+  float unit_ = 1;
   DistanceKey most_ = ~DistanceKey{0};
-  std::uint32_t first_rank_ = 1;  ///< of ranks_
-  std::span<const float> ranks_;  ///< ResolvedParams::rank_epsilon
+  std::uint32_t first_rank_ = 1;        ///< of ranks_
+  std::span<const EpsilonLine> ranks_;  ///< ResolvedParams::rank_epsilon
 };
 
 }  // namespace hmann

@@ -201,7 +201,9 @@ class GraphL0Traversal : public GraphTraversal {
     const DistanceKey most = start.index.quantizer == nullptr
                                  ? MostKey(start.index.kernels, start.params)
                                  : ~DistanceKey{0};
-    OpenFound(start, start.results, EpsilonLimit(start.params, most), start.params.beam_width);
+    OpenFound(start, start.results,
+              EpsilonLimit::Of(start.params, most, start.index.DistanceUnit()),
+              start.params.beam_width);
   }
   template <typename Add>
   void ForResults(const Add&) const {}

@@ -70,6 +70,8 @@ struct PlacedIndex {
   bool IsPlain() const { return l0 != nullptr && emulated == nullptr && cache == nullptr; }
   /// Ids below this have their rows in fast memory.
   NodeId fast_rows() const { return quantizer != nullptr ? layers.n() : n1(); }
+  /// A distance of 1 by `kernels`, in distances of the index itself.
+  float DistanceUnit() const { return quantizer != nullptr ? quantizer->unit() : 1; }
   /// How many of a traversal's nodes a search for k keeps. With codes it keeps more, to
   /// be ranked by their exact distances. Four times is a guess.
   std::uint32_t KeptFor(std::uint32_t k) const { return coded != nullptr ? 4 * k : k; }

@@ -93,9 +93,10 @@ class UpperTraversal {
       width = std::max({width, params_->k, params_->nprobe});
     // The pool has no use for candidates that are neither L1's own nor within epsilon of
     // the kth. A quantized traversal takes the distances of centroids from them.
-    limit_ = params_->mode == SearchMode::kGraph && results_ == nullptr
-                 ? EpsilonLimit{params_->epsilon, std::max(params_->k, params_->ef_l1)}
-                 : EpsilonLimit{};
+    limit_ =
+        params_->mode == SearchMode::kGraph && results_ == nullptr
+            ? EpsilonLimit{*params_, std::max(params_->k, params_->ef_l1), index_->DistanceUnit()}
+            : EpsilonLimit{};
     search_.OpenBeam(view, query_, entry, width, params_->ef_l1, *scratch_, observer);
     if (results_ != nullptr) results_->Offer(scratch_->beam.key(0), entry);
   }

@@ -125,6 +125,34 @@ TEST_F(CalibrateTest, CopiesAreFoundWithoutTheFirst) {
   }
 }
 
+/// Half of the vectors vary in a few components, and are near each other. Queries that
+/// are like the other half find as much as is predicted, too.
+TEST_F(CalibrateTest, QueriesOfTheHarderKindFindAsMuch) {
+  constexpr std::uint32_t kDim = 40, kEasyDims = 8, kRows = 16000;
+  const Generator generator =
+      *Generator::Make({.shape = Shape::kUniform, .n = kRows + kQueries, .dim = kDim}, DType::kF32);
+  std::vector<float> rows(std::size_t{kRows + kQueries} * kDim);
+  for (std::uint32_t row = 0; row < kRows + kQueries; ++row) {
+    float* to = &rows[std::size_t{row} * kDim];
+    generator.Row(row, reinterpret_cast<std::byte*>(to));
+    if (row < kRows && row % 2 == 0) std::fill(to + kEasyDims, to + kDim, 0.0f);
+  }
+  build_ = SmallBuild(folder_, DType::kF32, Metric::kL2, 10, kDim);
+  queries_ = folder_ / "query.fbin";
+  const auto queries = rows.begin() + std::ptrdiff_t{kRows} * kDim;
+  WriteRows(queries_, kDim, std::vector<float>(queries, rows.end()));
+  rows.erase(queries, rows.end());
+  WriteRows(build_.base, kDim, rows);
+  MustBuild(build_);
+  const auto made = Calibrate(build_.out, {}, quiet_);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const double found = Search({.k = 10}).recall;
+  EXPECT_GT(found, 0.935) << "0.922 where the effort is the same for all";
+  EXPECT_LT(found, 0.97);
+  // The nearest of a vector that is left out is harder to find than that of a query.
+  EXPECT_GT(Search({.k = 1}).recall, 0.935);
+}
+
 TEST_F(CalibrateTest, HardVectorsGetTheEffortThatTheyNeed) {
   Make(Shape::kUniform, DType::kF32, 32, 8000);
   const Outcome before = Search({.k = 10});
@@ -152,7 +180,9 @@ TEST_F(CalibrateTest, EasyVectorsCostLess) {
   EXPECT_GT(after.recall, 0.93);
   EXPECT_LT(after.distances, before.distances);
   const auto index = *Index::Open(build_.out);
-  EXPECT_NEAR(*index->Resolve({.k = 10})->calibrated_recall, 0.95, 1e-9);
+  const double told = *index->Resolve({.k = 10})->calibrated_recall;
+  EXPECT_GE(told, 0.95);
+  EXPECT_LT(told, 0.97) << "with nearly the least effort";
   EXPECT_FALSE(index->Resolve({.k = 10, .ef_l0 = 20})->calibrated_recall.has_value());
   EXPECT_EQ(index->Resolve({.recall = 0.999999}).status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(index->Resolve({.latency = std::chrono::seconds(1)}).status().code(),
@@ -197,7 +227,7 @@ TEST_F(CalibrateTest, KnowsManyNeighborsAndScalarCodes) {
   EXPECT_TRUE(has({.mode = SearchMode::kGraph, .scalar_bits = 4}, 10));
   for (const std::uint32_t k : {1u, 10u, 100u, 300u}) {
     const double recall = Search({.k = k}).recall;
-    EXPECT_GT(recall, 0.925) << k;
+    EXPECT_GT(recall, k == 300 ? 0.91 : 0.925) << k << ", of which 300 is not calibrated";
     if (k == 10) {
       EXPECT_LT(recall, 0.98);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "datasets/recall.h"
 #include "index/base/cpu.h"
@@ -24,7 +25,7 @@ CountingRuns::CountingRuns(const std::shared_ptr<const Index>& index, const Lear
 }
 
 absl::StatusOr<Counters> CountingRuns::Answers(
-    const ResolvedParams& params, std::uint64_t count,
+    const ResolvedParams& params, std::uint64_t count, std::span<const std::uint64_t> places,
     const std::function<void(std::size_t i, const Answer&)>& take) {
   constexpr std::size_t kChunk = 8;
   std::vector<absl::Status> outcome(searchers_.size());
@@ -32,7 +33,8 @@ absl::StatusOr<Counters> CountingRuns::Answers(
   pool_.ParallelFor(count, kChunk, [&](std::size_t begin, std::size_t end, int thread) {
     const auto place = static_cast<std::size_t>(thread);
     Answer answer;
-    for (std::size_t i = begin; i < end && outcome[place].ok(); ++i) {
+    for (std::size_t at = begin; at < end && outcome[place].ok(); ++at) {
+      const std::size_t i = places.empty() ? at : places[at];
       if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed))
         outcome[place] = absl::CancelledError("the work was cancelled");
       else
@@ -46,14 +48,16 @@ absl::StatusOr<Counters> CountingRuns::Answers(
   return counters[0];
 }
 
-absl::StatusOr<Counted> CountingRuns::Run(const ResolvedParams& params, std::uint64_t queries) {
-  const std::uint64_t count = std::min(queries, learning_.n());
-  std::vector<double> recalls(count);
+absl::StatusOr<Counted> CountingRuns::Run(const ResolvedParams& params, std::uint64_t count,
+                                          std::span<const std::uint64_t> places) {
+  std::vector<double> of_all(learning_.n(), -1), recalls;
   Counted counted{.queries = count};
   HMANN_ASSIGN_OR_RETURN(counted.counters,
-                         Answers(params, count, [&](std::size_t i, const Answer& answer) {
-                           recalls[i] = learning_.RecallOf(i, params.k, answer);
+                         Answers(params, count, places, [&](std::size_t i, const Answer& answer) {
+                           of_all[i] = learning_.RecallOf(i, params.k, answer);
                          }));
+  std::copy_if(of_all.begin(), of_all.end(), std::back_inserter(recalls),
+               [](double recall) { return recall >= 0; });
   const auto n = static_cast<double>(count);
   const RecallSummary summary = SummarizeRecall(recalls);
   counted.recall = summary.mean;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -48,15 +50,30 @@ class CountingRuns {
   std::uint64_t queries() const { return learning_.n(); }
   /// Runs the first `queries` of the learning set. Errors: those of Searcher::Search,
   /// CANCELLED.
-  absl::StatusOr<Counted> Run(const ResolvedParams& params, std::uint64_t queries);
+  absl::StatusOr<Counted> Run(const ResolvedParams& params, std::uint64_t queries) {
+    return Run(params, std::min(queries, learning_.n()), {});
+  }
+  /// Runs the queries at these places in the learning set; likewise.
+  absl::StatusOr<Counted> Run(const ResolvedParams& params, std::span<const std::uint64_t> places) {
+    return Run(params, places.size(), places);
+  }
 
   /// Answers the first `count` rows of the learning set, whether or not their neighbors
   /// are known, and hands each answer to `take`, on all threads. Returns the counters.
   /// Errors: as Run.
   absl::StatusOr<Counters> Answers(const ResolvedParams& params, std::uint64_t count,
-                                   const std::function<void(std::size_t i, const Answer&)>& take);
+                                   const std::function<void(std::size_t i, const Answer&)>& take) {
+    return Answers(params, count, {}, take);
+  }
 
  private:
+  /// `places`: empty: the first `count`.
+  absl::StatusOr<Counted> Run(const ResolvedParams& params, std::uint64_t count,
+                              std::span<const std::uint64_t> places);
+  absl::StatusOr<Counters> Answers(const ResolvedParams& params, std::uint64_t count,
+                                   std::span<const std::uint64_t> places,
+                                   const std::function<void(std::size_t i, const Answer&)>& take);
+
   const LearningSet& learning_;
   const std::atomic<bool>* cancelled_;
   ThreadPool pool_;

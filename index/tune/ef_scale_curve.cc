@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <utility>
 
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
+#include "index/params/ef_scale.h"
 
 namespace hmann {
 
@@ -87,6 +90,76 @@ absl::StatusOr<std::optional<EfScaleCurve::Point>> EfScaleCurve::Reach(double re
   }
   const Point* found = Lowest(recall);
   return found != nullptr ? std::optional<Point>(*found) : std::nullopt;
+}
+
+namespace {
+
+/// Queries whose kth neighbors are nearly equally far tell nothing: a guess.
+constexpr double kLeastRatio = 1.05;
+/// As a share of the misses at the default recall. The point itself is interpolated.
+constexpr double kClose = 0.3;
+
+/// The ef_scale at which a curve reaches the recall.
+double Interpolated(std::span<const EfScaleCurve::Point> points, double recall, double answers) {
+  for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+    const double low = points[i].counted.recall, high = points[i + 1].counted.recall;
+    if (low >= recall || high < recall) continue;
+    const double share = (Logit(recall, answers) - Logit(low, answers)) /
+                         (Logit(high, answers) - Logit(low, answers));
+    return points[i].ef_scale + share * (points[i + 1].ef_scale - points[i].ef_scale);
+  }
+  return points.front().ef_scale;
+}
+
+}  // namespace
+
+DifficultyOfQueries::DifficultyOfQueries(const LearningSet& learning, std::uint32_t k)
+    : learning_(learning), k_(k) {
+  std::vector<std::pair<float, std::uint64_t>> order;
+  for (std::uint64_t i = 0; i < learning.n(); ++i) {
+    if (const auto distances = learning.truth.Distances(i); distances.size() >= k)
+      order.emplace_back(distances[k - 1], i);
+  }
+  if (order.empty()) return;
+  std::sort(order.begin(), order.end());
+  typical_ = order[order.size() / 2].first;
+  const std::size_t third = order.size() / 3;
+  const auto take = [&](std::size_t begin, Third& taken) {
+    for (std::size_t i = begin; i < begin + third; ++i) {
+      taken.queries.push_back(order[i].second);
+      taken.distance += double{order[i].first} / static_cast<double>(third);
+    }
+    // In the order of the learning set, so that any first of them are a random sample.
+    std::sort(taken.queries.begin(), taken.queries.end());
+  };
+  take(0, near_);
+  take(order.size() - third, far_);
+}
+
+absl::StatusOr<double> DifficultyOfQueries::EpsilonFor(const Third& third,
+                                                       const SearchContext& context,
+                                                       CountingRuns& runs) const {
+  SearchParams graph{.k = k_, .mode = SearchMode::kGraph};
+  HMANN_ASSIGN_OR_RETURN(const ResolvedParams at_one, graph.Resolve(context));
+  const auto scaled = [&](double ef_scale) {
+    return WithEfScale(at_one, ef_scale, context.n, context.n1);
+  };
+  const auto answers = static_cast<double>(third.queries.size() * k_);
+  EfScaleCurve curve([&](double ef_scale) { return runs.Run(scaled(ef_scale), third.queries); },
+                     answers, static_cast<double>(context.n));
+  HMANN_ASSIGN_OR_RETURN(const auto reached,
+                         curve.Reach(kDefaultRecall, kClose * (1 - kDefaultRecall)));
+  if (!reached.has_value()) return -1;
+  return scaled(Interpolated(curve.points(), kDefaultRecall, answers)).epsilon.value_or(-1);
+}
+
+absl::StatusOr<float> DifficultyOfQueries::MeasureRise(const SearchContext& context,
+                                                       CountingRuns& runs) const {
+  if (!(far_.distance > kLeastRatio * near_.distance)) return 0;
+  HMANN_ASSIGN_OR_RETURN(const double near, EpsilonFor(near_, context, runs));
+  if (near < 0) return 0;
+  HMANN_ASSIGN_OR_RETURN(const double far, EpsilonFor(far_, context, runs));
+  return static_cast<float>(std::max(0.0, far - near) / (far_.distance - near_.distance));
 }
 
 }  // namespace hmann

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "hmann/search_params.h"
 #include "index/tune/counting.h"
+#include "index/tune/learning_set.h"
 
 namespace hmann {
 
@@ -48,6 +51,36 @@ class EfScaleCurve {
   Run run_;
   double answers_, scan_;
   std::vector<Point> points_;
+};
+
+/// How far the kth neighbors of learning queries are, and how much more effort the far
+/// ones take (Calibration::Difficulty).
+class DifficultyOfQueries {
+ public:
+  /// `learning` has the neighbors' distances, and must outlive this.
+  DifficultyOfQueries(const LearningSet& learning, std::uint32_t k);
+
+  /// The median distance of the kth neighbor; 0 if there is none.
+  float typical() const { return typical_; }
+
+  /// Calibration::Difficulty::rise for graph search. `runs`: of the learning set, on the
+  /// index of `context`. 0 where no epsilon makes up for the distance. Errors: those of
+  /// the runs.
+  absl::StatusOr<float> MeasureRise(const SearchContext& context, CountingRuns& runs) const;
+
+ private:
+  struct Third {
+    std::vector<std::uint64_t> queries;
+    double distance = 0;  ///< mean of the kth neighbors
+  };
+
+  absl::StatusOr<double> EpsilonFor(const Third& third, const SearchContext& context,
+                                    CountingRuns& runs) const;
+
+  const LearningSet& learning_;
+  const std::uint32_t k_;
+  float typical_ = 0;
+  Third near_, far_;
 };
 
 }  // namespace hmann

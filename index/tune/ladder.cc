@@ -11,7 +11,6 @@ namespace {
 class Ways {
  public:
   Ways(std::uint32_t k, const SearchContext& context) : k_(k), context_(context) {
-    context_.calibration = nullptr;
     context_.ef_scale = 1.0f;
   }
 

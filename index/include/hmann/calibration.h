@@ -50,8 +50,18 @@ struct Calibration {
     std::vector<Point> points{};  ///< ascending in ef_scale and recall; at least one
   };
 
-  std::string origin{};         ///< where the queries came from
-  std::vector<Curve> curves{};  ///< ordered by way, then k
+  /// How `epsilon` follows the query. Measured on the third of the queries whose kth
+  /// neighbor is nearest, and on the third whose kth neighbor is farthest: the rise is
+  /// that of the epsilon at which they reach the default recall.
+  struct Difficulty {
+    std::uint32_t k = 1;
+    float typical = 0;  ///< median distance of the kth neighbor
+    float rise = 0;     ///< of epsilon, for a kth neighbor that is farther by 1
+  };
+
+  std::string origin{};                    ///< where the queries came from
+  std::vector<Curve> curves{};             ///< ordered by way, then k
+  std::vector<Difficulty> difficulties{};  ///< ordered by k; empty: not measured
 
   struct Found {
     float ef_scale = 1;
@@ -67,6 +77,9 @@ struct Calibration {
   /// last k, the value at the last k is returned as a guess. nullopt: this way was not
   /// calibrated.
   std::optional<Found> Find(const Way& way, std::uint32_t k, double recall) const;
+
+  /// Linear over log k between two measured k; beyond them, that of the nearest.
+  Difficulty DifficultyAt(std::uint32_t k) const;
 
   /// Whether the upper layers alone reach the recall with no more distances than `way`,
   /// which also reads L0. This holds where most answers are promoted nodes, as under

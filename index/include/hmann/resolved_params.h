@@ -41,6 +41,18 @@ constexpr std::uint32_t kMostInFlight = 256;
 /// A walk among fewer than one match in 2^(kRankSteps - 1) is not worth its time.
 constexpr std::size_t kRankSteps = 12;
 
+/// `epsilon` as a function of the query. The farther the kth nearest that a search has
+/// found, the more is missing at the same epsilon, whatever kind of query it is.
+struct EpsilonLine {
+  float base = 0, rise = 0;
+  /// For a query whose kth nearest is at this distance.
+  float At(float distance) const {
+    const float epsilon = base + rise * distance;
+    return epsilon > 0 ? epsilon : 0;
+  }
+  friend bool operator==(const EpsilonLine&, const EpsilonLine&) = default;
+};
+
 /// The parameters of a running search. Every parameter has a value, and the values fit
 /// the index and each other. SearchParams::Resolve derives them from the user's
 /// parameters; all lower layers use them unchanged. ParamTable() documents the effect of
@@ -62,13 +74,16 @@ struct ResolvedParams {
   std::uint32_t beam_width = 1;
   std::optional<float> error_bound;  ///< absent: no bound on the error
   std::optional<float> epsilon;      ///< absent: ef_l0 alone ends the search
+  /// `epsilon` is for queries whose kth nearest is at the typical distance, and rises by
+  /// `epsilon_rise` with the distance (Calibration::Difficulty). 0: the same for all.
+  float epsilon_rise = 0, typical_distance = 0;
   Prefetch prefetch = Prefetch::kHop;
   std::uint32_t query_threads = 1;
   /// With `matches`, in place of `epsilon`: [i] holds where the kth match is the
   /// (k << i)th nearest of all nodes met. Where a filter suits the query, its matches are
   /// denser than their share of the index tells. With `max_distance`, [i] holds where the
   /// search ends at the (1 << i)th nearest. Empty: `epsilon` holds everywhere.
-  std::array<float, kRankSteps> rank_epsilon = {};
+  std::array<EpsilonLine, kRankSteps> rank_epsilon = {};
   std::uint32_t rank_steps = 0;  ///< of rank_epsilon
   /// A traversal of L0 that has computed this many distances gives up, and a scan ends
   /// the search. No parameter of its own: it follows from the index.
@@ -79,6 +94,9 @@ struct ResolvedParams {
   std::optional<float> max_distance;  ///< of an answer
   /// The user has named the mode scan: it compares vectors on every tier, not codes.
   bool is_exact = false;
+
+  /// Requires `epsilon`.
+  EpsilonLine Epsilon() const { return {*epsilon - epsilon_rise * typical_distance, epsilon_rise}; }
 
   friend bool operator==(const ResolvedParams&, const ResolvedParams&) = default;
 };
