@@ -49,9 +49,9 @@ constexpr std::uint32_t kLeastUnbiased = 10;
 /// The number is a guess.
 constexpr std::uint64_t kSome = 300;
 /// Bytes of vectors that all queries together may compare, and a tenth of them at one
-/// point: about a second, of which usual searches take a tenth. Data that is hard to
+/// point: about two seconds, of which usual searches take a tenth. Data that is hard to
 /// search gets fewer queries, at least kFewest. Both numbers are guesses.
-constexpr double kMostBytes = 2.5e9;
+constexpr double kMostBytes = 5e9;
 constexpr std::uint64_t kFewest = 30;
 
 /// How many of the `wanted` queries, each with this many distances, are affordable.

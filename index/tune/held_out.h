@@ -19,7 +19,8 @@ namespace hmann {
 /// A left-out vector is harder to find than a query, because its neighbors chose their
 /// links next to it. A left-in vector is too easy, because it leads to all of them. A
 /// query finds a share of what lies between. The share depends on the data (0.1 to 1),
-/// and hardly on the number of vectors (doc/notes/tuning.md), so a small index shows it.
+/// and on the number of vectors (doc/notes/tuning.md): a small index shows about what a
+/// not much larger one has.
 class HeldOut {
  public:
   /// Builds the index, mostly within two seconds, as a file next to `index` that is
@@ -47,6 +48,7 @@ class HeldOut {
   std::shared_ptr<const Index> index_;
   std::vector<std::byte> rows_;  ///< the queries, as LearningSet's
   std::size_t vector_bytes_ = 0;
+  double credit_ = 1;                                   ///< of the share that the small index shows
   std::map<std::uint32_t, std::vector<Point>> points_;  ///< by k, recall ascending
 };
 
