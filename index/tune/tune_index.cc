@@ -128,6 +128,10 @@ class TuningOfIndex {
     };
     TunerOptions tuner{.k = k, .recalls = recalls_, .queries = learning.n()};
     tuner.context = ImplOf(*index_).placed().Context();
+    // Searches will follow the query as it says.
+    const IndexImpl::Table table = ImplOf(*index_).tuned();
+    if (table->ok() && (*table)->calibration.has_value())
+      tuner.context.calibration = &*(*table)->calibration;
     tuner.most_query_threads = std::clamp(options_.most_query_threads, 1u, kMaxQueryThreads);
     progress_.Start(absl::StrCat("tune k = ", k), 0, "runs");
     tuner.progress = [this] { progress_.Advance(1); };
