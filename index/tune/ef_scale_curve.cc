@@ -113,8 +113,7 @@ double Interpolated(std::span<const EfScaleCurve::Point> points, double recall, 
 
 }  // namespace
 
-DifficultyOfQueries::DifficultyOfQueries(const LearningSet& learning, std::uint32_t k)
-    : learning_(learning), k_(k) {
+DifficultyOfQueries::DifficultyOfQueries(const LearningSet& learning, std::uint32_t k) : k_(k) {
   std::vector<std::pair<float, std::uint64_t>> order;
   for (std::uint64_t i = 0; i < learning.n(); ++i) {
     if (const auto distances = learning.truth.Distances(i); distances.size() >= k)

@@ -57,7 +57,7 @@ class EfScaleCurve {
 /// ones take (Calibration::Difficulty).
 class DifficultyOfQueries {
  public:
-  /// `learning` has the neighbors' distances, and must outlive this.
+  /// `learning` has the neighbors' distances.
   DifficultyOfQueries(const LearningSet& learning, std::uint32_t k);
 
   /// The median distance of the kth neighbor; 0 if there is none.
@@ -77,7 +77,6 @@ class DifficultyOfQueries {
   absl::StatusOr<double> EpsilonFor(const Third& third, const SearchContext& context,
                                     CountingRuns& runs) const;
 
-  const LearningSet& learning_;
   const std::uint32_t k_;
   float typical_ = 0;
   Third near_, far_;
