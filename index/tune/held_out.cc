@@ -21,8 +21,8 @@ namespace {
 /// Guesses: more are more precise, and take longer than the rest of a small build.
 constexpr std::uint64_t kSampled = 8000, kHeldOut = 2000, kMostSampleBytes = 64_MiB;
 constexpr std::uint64_t kSampleSeed = 0x5eed;
-/// Up to this number of vectors, the share of a sample is that of the index. In an index of a
-/// million SIFT vectors it is half of that. A guess from four data sets.
+/// Up to this number of vectors, the share of a sample is that of the index. In an index
+/// of a million SIFT vectors it is half of that. A guess from four data sets.
 constexpr double kAlike = 80'000;
 
 }  // namespace
