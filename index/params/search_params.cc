@@ -13,8 +13,8 @@
 namespace hmann {
 namespace {
 
-/// Width in L0 if `epsilon` ends the search: a bound for the hardest queries. Among
-/// matches a beam that is full tells that nearer ones were lost (doc/notes/filters.md).
+/// Width in L0 if `epsilon` ends the search: a bound for the hardest queries, a guess.
+/// Among matches a beam that is full tells that nearer ones were lost.
 constexpr std::uint32_t kMostOfEpsilon = 1000, kMostAmongMatches = 200;
 /// A scan compares about this many vectors in the time that a unit of width takes in L0.
 /// It is a guess, and only tells a server how long a scan may take.

@@ -96,7 +96,7 @@ namespace {
 
 /// Queries whose kth neighbors are nearly equally far tell nothing: a guess.
 constexpr double kLeastRatio = 1.05;
-/// As a share of the misses at the default recall. The point itself is interpolated.
+/// As a share of the misses at the default recall. The point is interpolated: a guess.
 constexpr double kClose = 0.3;
 
 /// The ef_scale at which a curve reaches the recall.

@@ -50,9 +50,10 @@ struct Calibration {
     std::vector<Point> points{};  ///< ascending in ef_scale and recall; at least one
   };
 
-  /// How `epsilon` follows the query. Measured on the third of the queries whose kth
-  /// neighbor is nearest, and on the third whose kth neighbor is farthest: the rise is
-  /// that of the epsilon at which they reach the default recall.
+  /// How `epsilon` follows the query. Measured at k = 10, on the third of the queries
+  /// whose kth neighbor is nearest and the third whose kth neighbor is farthest: the rise
+  /// is that of the epsilon at which they reach the default recall. For other k it is the
+  /// same in relation to their typical distance.
   struct Difficulty {
     std::uint32_t k = 1;
     float typical = 0;  ///< median distance of the kth neighbor
