@@ -69,9 +69,9 @@ const Json& Named(const Json& figures, const std::string& name) {
   return none;
 }
 
-/// A query's work in hmann's modes and in the two of hnswlib. Their graphs differ because two
-/// threads take turns, so that one may reach a target with the setting below: equal settings are
-/// compared.
+/// A query's work in hmann's modes and in the two of hnswlib, at equal settings: their
+/// graphs differ, because two threads take turns, so that one may reach a target with the
+/// setting below.
 void ExpectWork(const std::vector<Json>& lines, const Json& figures) {
   const auto at = [&](const char* name, std::size_t target, const char* what) {
     return Named(figures, name)["targets"][target][what];

@@ -20,6 +20,7 @@ using std::chrono::steady_clock;
 TEST(BlockTier, HoldsRecordsOfManyBlocksAndEveryKindOfVector) {
   for (const auto& [dtype, metric, dim] :
        {std::tuple(DType::kF32, Metric::kL2, 1536u), std::tuple(DType::kF32, Metric::kCosine, 784u),
+        std::tuple(DType::kF32, Metric::kCosine, 300u), std::tuple(DType::kF16, Metric::kL2, 1100u),
         std::tuple(DType::kI8, Metric::kInnerProduct, 33u),
         std::tuple(DType::kU8, Metric::kCosine, 7u)}) {
     const TierSample made(dtype, metric, dim, 700);
@@ -36,14 +37,26 @@ TEST(BlockTier, HoldsRecordsOfManyBlocksAndEveryKindOfVector) {
 }
 
 TEST(BlockTier, FewFramesMeanMoreReadsAndTheSameAnswer) {
-  const TierSample made(DType::kU8, Metric::kL2, 24, 4000);
-  const SearchParams options{.k = 100, .ef_l0 = 1200, .mode = SearchMode::kGraph};
-  const TierAnswers expected = made.Search(made.Open("dram"), options);
-  const TierAnswers roomy = made.Search(made.Open("nvme"), options, 1);
-  const TierAnswers narrow = made.Search(made.Open("nvme", {.migration_bytes = 4096}), options, 7);
-  ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(roomy, expected));
-  ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(narrow, expected));
-  EXPECT_GT(narrow.total.io_reads, roomy.total.io_reads);
+  for (const std::uint32_t dim : {24u, 784u}) {  // packed from 300 or so
+    const TierSample made(DType::kU8, Metric::kL2, dim, 4000);
+    const SearchParams options{.k = 100, .ef_l0 = 1200, .mode = SearchMode::kGraph};
+    const TierAnswers expected = made.Search(made.Open("dram"), options);
+    const TierAnswers roomy = made.Search(made.Open("nvme"), options, 1);
+    const TierAnswers narrow =
+        made.Search(made.Open("nvme", {.migration_bytes = 4096}), options, 7);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(roomy, expected));
+    ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(narrow, expected));
+    EXPECT_GT(narrow.total.io_reads, roomy.total.io_reads);
+  }
+}
+
+TEST(BlockTier, PackedRecordsTakeFewBytesAndThoseOfACellOneRead) {
+  const TierSample made(DType::kF32, Metric::kCosine, 300, 4000);
+  const SearchParams options{.k = 40, .ef_l0 = 200, .mode = SearchMode::kQuantized};
+  const TierAnswers found = made.Search(made.Open("nvme"), options, 1);
+  ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, made.Search(made.Open("dram"), options)));
+  EXPECT_LT(found.total.io_reads, found.total.node_accesses) << "some lie side by side";
+  EXPECT_LT(found.total.io_bytes, found.total.io_reads * 4096);
 }
 
 TEST(BlockTier, AFailingReadIsAnErrorAndNeverAWrongAnswer) {

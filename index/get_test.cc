@@ -16,7 +16,6 @@
 #include "index/format/reader.h"
 #include "index/format/testing/reseal.h"
 #include "index/format/testing/ring_index.h"
-#include "index/format/upgrade.h"
 
 namespace hmann {
 namespace {
@@ -25,7 +24,6 @@ using std::chrono::steady_clock;
 using testing::HasSubstr;
 
 constexpr std::uint64_t kN = 500;
-constexpr char kOld[] = "index/format/golden/v2.0.hmann";
 
 /// An index of generated vectors, and expected and actual vectors by label.
 struct Made {
@@ -301,22 +299,6 @@ TEST(Get, ADamagedOrderIsNoticed) {
   }
   EXPECT_TRUE(absl::IsDataLoss(GetOfDamaged(false, 8, 1, 8))) << "another node's";
   EXPECT_TRUE(absl::IsDataLoss(GetOfDamaged(false, 8, 190, 8)));
-}
-
-TEST(Get, FindsVectorsOfAnUpgradedFileThatHadNoOrder) {
-  const SampleFolder folder;
-  Progress quiet(Progress::Show::kNever);
-  const std::string path = folder / "upgraded.hmann";
-  ASSERT_TRUE(UpgradeIndex(kOld, path, quiet).ok());
-  const auto upgraded = Index::Open(path, {.slow = "mapped"});
-  ASSERT_TRUE(upgraded.ok()) << upgraded.status();
-  RingIndex ring;
-  std::vector<std::byte> vector(20);
-  for (NodeId id = 0; id < 200; ++id) {
-    const std::uint64_t requested = ring.Label(id);
-    ASSERT_TRUE(Searcher(*upgraded).Get({&requested, 1}, vector.data()).ok()) << requested;
-    EXPECT_EQ(std::memcmp(vector.data(), ring.Row(id), vector.size()), 0) << id;
-  }
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace hmann {
 
 /// In memory, codes begin at multiples of this: half a cache line, so that codes of 96
 /// bytes are not padded. Without that, queries of 96-d and 100-d vectors took 1.2 times
-/// as long (doc/notes/format3.md).
+/// as long (doc/notes/format.md).
 constexpr std::size_t kCodeAlignment = 32;
 
 /// Scalar-quantization codes of all nodes. A mode over `view` scores nodes by these

@@ -62,7 +62,8 @@ TEST_P(EverySlowTier, GivesTheSameAnswersInEveryMode) {
       }
       if (slow->on_block_tier()) {
         EXPECT_EQ(found.total.io_reads > 0, found.total.node_reads > 0);
-        EXPECT_EQ(found.total.io_bytes, found.total.io_reads * 4096);
+        EXPECT_LE(found.total.io_bytes, found.total.io_reads * 4096);
+        EXPECT_GE(found.total.io_bytes, found.total.io_reads * 512);
       }
     }
   }

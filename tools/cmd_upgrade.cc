@@ -21,7 +21,7 @@ struct UpgradeFlags {
 
 CommandAction SetupUpgrade(CLI::App& app) {
   auto flags = std::make_shared<UpgradeFlags>();
-  app.add_option("INDEX", flags->index, "index of format 2; it stays as it is")->required();
+  app.add_option("INDEX", flags->index, "index of format 3; it stays as it is")->required();
   app.add_option("--out", flags->out, "index file to write; written whole or not at all")
       ->required();
   return [flags]() -> absl::Status {

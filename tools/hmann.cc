@@ -36,7 +36,7 @@ constexpr Command kCommands[] = {
      "hmann attrs sample.hmann --from datasets/sample/attributes.csv", SetupAttrs},
     {"verify", "Check every checksum and invariant of an index or a collection",
      "hmann verify sample.hmann", SetupVerify},
-    {"upgrade", "Convert an index of format 2 to the current format, without building it anew",
+    {"upgrade", "Convert an index of format 3 to the current format, without building it anew",
      "hmann upgrade old.hmann --out new.hmann", SetupUpgrade},
     {"search", "Search an index or a collection in this process",
      "hmann search sample.hmann --queries datasets/sample/query.u8bin --groundtruth "

@@ -135,7 +135,7 @@ TEST_F(Corruption, EveryPartOfTheFileIsCheckedByVerify) {
 
 TEST_F(Corruption, OtherVersionsAreNamed) {
   for (const auto& [major, minor] :
-       {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 3}, {3, 1}, {4, 0}}) {
+       {std::pair<std::uint16_t, std::uint16_t>(1, 0), {1, 3}, {2, 2}, {3, 1}, {4, 1}, {5, 0}}) {
     std::vector<std::byte> bytes = good_;
     Poke(std::span(bytes), kMajor, major);
     Poke(std::span(bytes), kMinor, minor);
@@ -145,7 +145,7 @@ TEST_F(Corruption, OtherVersionsAreNamed) {
     const absl::Status status = Open(bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
     EXPECT_EQ(status.message(), absl::StrCat(path_.str(), ": is format ", major, ".", minor,
-                                             "; this program reads 3.0: build it again"));
+                                             "; this program reads 4.0: build it again"));
   }
   const absl::Status swapped =
       OpenWith(kEndianTag, __builtin_bswap32(Peek<std::uint32_t>(good_, kEndianTag)));

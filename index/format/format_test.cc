@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kGolden[] = "index/format/golden/v3.hmann";
+constexpr char kGolden[] = "index/format/golden/v4.hmann";
 
 absl::StatusOr<IndexInfo> Write(const std::string& path, RingIndex& index) {
   Progress silent(Progress::Show::kNever);
@@ -90,6 +90,9 @@ TEST(Format, WhatGoesInComesOut) {
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kI8},
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kF16, .bits = 2},
       {.n = 90, .n1 = 20, .m = 5, .dim = 1200, .dtype = DType::kF32, .user_labels = true},
+      {.n = 90, .n1 = 20, .m = 5, .dim = 500, .dtype = DType::kF32},
+      {.n = 90, .n1 = 0, .m = 5, .dim = 784, .metric = Metric::kL2, .user_labels = true},
+      {.n = 90, .n1 = 89, .m = 5, .dim = 1536, .dtype = DType::kF16},
       {.n = 7, .n1 = 2, .m = 5, .user_labels = true, .bits = 1},
       {.n = 90, .n1 = 21, .m = 5, .dim = 1200, .dtype = DType::kF32, .bits = 4},
       {.n = 300, .n1 = 48, .m = 2, .dim = 33, .dtype = DType::kF32, .scalar_bits = 4},
@@ -106,7 +109,7 @@ TEST(Format, WhatGoesInComesOut) {
     ExpectHolds(*file, index);
     EXPECT_EQ(Verify(path), absl::OkStatus());
     EXPECT_EQ(file->info().content_hash, written->content_hash);
-    EXPECT_EQ(file->info().version, "3.0");
+    EXPECT_EQ(file->info().version, "4.0");
     EXPECT_EQ(file->info().file_bytes, file->file().bytes().size());
   }
 }
@@ -125,7 +128,7 @@ TEST(Format, InfoIsWhatTheBuildSaidAndBytesAddUp) {
   EXPECT_EQ(info->alpha, 1.25f);
   EXPECT_DOUBLE_EQ(info->promote, 0.16);
   EXPECT_EQ(info->seed, 7u);
-  EXPECT_EQ(info->version, "3.0");
+  EXPECT_EQ(info->version, "4.0");
   EXPECT_FALSE(info->user_labels);
   ASSERT_EQ(info->layers.size(), 4u);
   EXPECT_EQ(info->layers[1].nodes, 32u);
@@ -167,7 +170,7 @@ TEST(Format, GoldenFile) {
   ASSERT_TRUE(file.ok()) << file.status();
   ExpectHolds(*file, index);
   EXPECT_EQ(Verify(kGolden), absl::OkStatus());
-  EXPECT_EQ(file->info().version, "3.0");
+  EXPECT_EQ(file->info().version, "4.0");
   EXPECT_LT(file->info().file_bytes, 100'000u);
   std::set<SectionKind> kinds;
   for (const Section& section : file->sections()) kinds.insert(section.kind);
@@ -258,7 +261,7 @@ long PageFaults() {
 
 TEST(Format, OpeningTenGigabytesTouchesTheHeaderOnly) {
   RingIndex index(
-      {.n = 530'000, .n1 = 64, .m = 16, .dim = 4096, .dtype = DType::kF32, .metric = Metric::kL2});
+      {.n = 620'000, .n1 = 64, .m = 16, .dim = 4096, .dtype = DType::kF32, .metric = Metric::kL2});
   index.contents.row = [&](NodeId id) { return id < 64 ? index.Row(id) : nullptr; };
   TemporaryPath path(::testing::TempDir(), "sparse");
   const auto written = Write(path, index);

@@ -83,13 +83,8 @@ absl::Status CheckMagic(const std::string& path, std::span<const std::byte> byte
                          shown == 0 ? " (an empty file)" : "");
 }
 
-/// The minor version of format 2: the lowest that can hold the index.
-std::uint16_t OldMinor(const Header& header) {
-  return header.dtype == DType::kF16 ? 2 : header.label_order ? 1 : 0;
-}
-
 absl::Status CheckVersion(const std::string& path, const HeaderBytes& raw, Formats formats) {
-  const bool is_old = raw.format_major == kOldMajor && raw.format_minor <= kOldMinor;
+  const bool is_old = raw.format_major == kOldMajor && raw.format_minor <= kFormatMinor;
   if (is_old && formats == Formats::kAlsoOld) return absl::OkStatus();
   if (raw.format_major == kFormatMajor && raw.format_minor <= kFormatMinor) return absl::OkStatus();
   return Unimplemented(path, ": is format ", raw.format_major, ".", raw.format_minor,
@@ -130,11 +125,6 @@ absl::Status ReadMetadata(const std::string& path, const HeaderBytes& raw, Heade
   header.seed = raw.seed;
   header.label_bytes = raw.label_bytes;
   header.old = raw.format_major == kOldMajor;
-  header.label_order = !header.old || raw.format_minor > 0;
-  if (const std::uint16_t minor = header.old ? OldMinor(header) : kFormatMinor;
-      raw.format_minor != minor)
-    return Corrupt(path, "offset 10: expected minor version ", minor, " with dtype ", raw.dtype,
-                   "; found ", raw.format_minor);
   if (raw.code_place == 1) {
     return Unimplemented(path,
                          ": header: offset 99: expected codes of nodes, found codes of links, "
@@ -222,10 +212,9 @@ absl::Status ReadSections(const std::string& path, const HeaderBytes& raw, Heade
 }  // namespace
 
 std::string Name(const Section& section) {
-  static constexpr const char* kNames[] = {"fast_rows",     "fast_labels",      "l0",
-                                           "cells",         "second_centroids", "code_mean",
-                                           "codes",         "label_order",      "label_marks",
-                                           "sorted_labels", "scalar_range",     "scalar_codes"};
+  static constexpr const char* kNames[] = {
+      "fast_rows", "fast_labels", "l0", "cells",         "second_centroids", "code_mean",
+      "codes",     "label_order", "",   "sorted_labels", "scalar_range",     "scalar_codes"};
   if (section.kind == SectionKind::kUpperLinks)
     return absl::StrCat("upper_links[", section.layer, "]");
   const auto kind = static_cast<std::uint32_t>(section.kind);
@@ -234,8 +223,7 @@ std::string Name(const Section& section) {
 }
 
 std::string Header::Version() const {
-  return old ? absl::StrCat(kOldMajor, ".", OldMinor(*this))
-             : absl::StrCat(kFormatMajor, ".", kFormatMinor);
+  return absl::StrCat(old ? kOldMajor : kFormatMajor, ".", kFormatMinor);
 }
 
 RecordLayout Header::Records() const {
@@ -312,14 +300,10 @@ std::vector<Section> PlanSections(const Header& header) {
   if (header.codes.replicas == 2) add(SectionKind::kSecondCentroids, 0, others * sizeof(NodeId));
   if (has_codes) add(SectionKind::kCodeMean, 0, header.dim * sizeof(float));
   if (has_codes) add(SectionKind::kCodes, 0, others * header.codes.code_bytes);
-  if (header.label_order) add(SectionKind::kLabelOrder, 0, layers.n() * sizeof(NodeId));
-  if (header.label_order && header.label_bytes == 8) {
+  add(SectionKind::kLabelOrder, 0, layers.n() * sizeof(NodeId));
+  if (header.label_bytes == 8) {
     const std::uint64_t n = layers.n();
-    if (header.old) {
-      add(SectionKind::kLabelMarks, 0, (n + 63) / 64 * sizeof(std::uint64_t));
-    } else {
-      add(SectionKind::kSortedLabels, 0, (n + LabelMarks(n)) * sizeof(std::uint64_t));
-    }
+    add(SectionKind::kSortedLabels, 0, (n + LabelMarks(n)) * sizeof(std::uint64_t));
   }
   add(SectionKind::kL0, 0, header.Records().TotalBytes());
   if (header.scalar_bits > 0) {

@@ -19,10 +19,9 @@ namespace hmann {
 static_assert(std::endian::native == std::endian::little,
               "index files are little-endian and mapped as they are");
 
-constexpr std::uint16_t kFormatMajor = 3, kFormatMinor = 0;
-/// The format before, which only UpgradeIndex reads: 2.0 has no label order, and only 2.2
-/// has f16 vectors.
-constexpr std::uint16_t kOldMajor = 2, kOldMinor = 2;
+constexpr std::uint16_t kFormatMajor = 4, kFormatMinor = 0;
+/// The format before, which only UpgradeIndex reads.
+constexpr std::uint16_t kOldMajor = 3;
 /// Which formats a caller takes.
 enum class Formats : std::uint8_t { kCurrent, kAlsoOld };
 constexpr std::uint64_t kHeaderBytes = kBlockBytes;
@@ -41,7 +40,6 @@ enum class SectionKind : std::uint32_t {
   kCodeMean = 7,
   kCodes = 8,
   kLabelOrder = 9,
-  kLabelMarks = 10,  ///< of format 2
   kSortedLabels = 11,
   kScalarRange = 12,
   kScalarCodes = 13,
@@ -57,8 +55,7 @@ struct Section {
 };
 
 /// "upper_links[2]", "fast_rows", "fast_labels", "cells", "second_centroids",
-/// "code_mean", "codes", "label_order", "label_marks", "sorted_labels",
-/// "scalar_range", "scalar_codes", "l0".
+/// "code_mean", "codes", "label_order", "sorted_labels", "scalar_range", ..., "l0".
 std::string Name(const Section& section);
 
 /// Each promoted vector starts on a cache line.
@@ -84,14 +81,13 @@ struct IndexMetadata {
 struct Header : IndexMetadata {
   std::vector<double> mean_degree;  ///< one per layer
   std::uint32_t label_bytes = 4;
-  bool old = false;              ///< format 2, which has its own records
-  bool label_order = true;       ///< false in format 2.0
+  bool old = false;              ///< format 3, which has its own records
   std::uint32_t cell_count = 0;  ///< promoted nodes that are the centroid of some node
   std::uint64_t file_bytes = 0;
   std::uint64_t content_hash = 0;
   std::vector<Section> sections;
 
-  /// "3.0".
+  /// "4.0".
   std::string Version() const;
   RecordLayout Records() const;
   /// What the file shows of itself: the bytes, next to the formulas of section 7 of

@@ -31,11 +31,9 @@ std::vector<StructureBytes> BytesByStructure(const Header& header) {
                                    {"cells", "fast", centroids, 0},
                                    {"code_mean", "fast", header.dim * sizeof(float), 0}});
   }
-  if (header.label_order) {
-    const std::uint64_t sorted = header.label_bytes == 8 ? n + LabelMarks(n) : 0;
-    lines.insert(lines.end() - 1,
-                 {"label_order", "file", n * sizeof(NodeId) + sorted * sizeof(std::uint64_t), 0});
-  }
+  const std::uint64_t sorted = header.label_bytes == 8 ? n + LabelMarks(n) : 0;
+  lines.insert(lines.end() - 1,
+               {"label_order", "file", n * sizeof(NodeId) + sorted * sizeof(std::uint64_t), 0});
   if (header.scalar_bits > 0) {
     const std::uint64_t codes = n * ScalarCodeBytes(header.dim, header.scalar_bits);
     lines.insert(lines.end() - 1,

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "index/base/buffer.h"
 #include "index/graph/link_packing.h"
 #include "index/graph/types.h"
 
 namespace hmann {
 
-/// The unit of block-device reads, and the alignment of every section of the file.
+/// The alignment of every section of the file.
 constexpr std::uint64_t kBlockBytes = 4096;
+/// The least that drives read.
+constexpr std::uint64_t kSectorBytes = 512;
 
 /// Where each node's record lies in section L0, and the layout within a record. See
 /// FORMAT.md, "Section l0".
@@ -19,19 +22,20 @@ constexpr std::uint64_t kBlockBytes = 4096;
 ///
 ///     [ row: row_bytes ]  [ list: list_bytes | label: label_bytes ]
 ///
-/// Link records fill region A. Full records fill region B, which starts on a block. A
-/// block holds whole records, first their rows, then their tails, so that a node read
-/// takes one block and rows of whole cache lines start on one. A longer record starts on
-/// a block and takes whole blocks. A value; immutable after Make. In format 2 list_bytes
-/// includes the gap before a label.
+/// Link records fill region A. Full records fill region B, which starts on a block. Both
+/// consist of *units*. A node read takes the sectors that its unit touches.
+///
+/// A unit of at most a block has whole records, first their rows, then their tails, so
+/// that rows of whole cache lines start on one. Where that would waste more than a
+/// fifteenth, region B is *packed*: a unit is one record, and starts anywhere. A value;
+/// immutable after Make.
 struct RecordLayout : LinkPacking {
   /// Requires n1 <= n <= kMaxNodes, label_bytes 4 or 8, row_bytes and max_links below
   /// 2^24 (so that nothing overflows).
   static RecordLayout Make(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
                            std::uint32_t row_bytes, std::uint32_t label_bytes);
 
-  /// The records of format 2, for UpgradeIndex: row, links of 32 bits and label one after
-  /// another, padded to whole cache lines.
+  /// The records of format 3, for UpgradeIndex: units are whole blocks, never packed.
   static RecordLayout MakeOld(std::uint64_t n, std::uint64_t n1, std::uint32_t max_links,
                               std::uint32_t row_bytes, std::uint32_t label_bytes);
 
@@ -55,7 +59,7 @@ struct RecordLayout : LinkPacking {
     return static_cast<std::uint32_t>(ListOffset(id) - Offset(id));
   }
   std::uint32_t LabelOffset(NodeId id) const { return LinksOffset(id) + list_bytes; }
-  /// Bytes that a node read takes: whole blocks.
+  /// Bytes of a unit, and of the longest.
   std::uint32_t UnitBytes(bool full) const { return regions[full].unit_bytes; }
   std::uint32_t MostUnitBytes() const { return std::max(UnitBytes(false), UnitBytes(true)); }
   /// Bytes of id's record without padding.
@@ -69,17 +73,36 @@ struct RecordLayout : LinkPacking {
   std::uint32_t row_bytes = 0;
   std::uint32_t label_bytes = 0;
 
-  /// The unit of id's record: the blocks that a node read takes.
-  struct Place {
-    std::uint64_t unit;  ///< its offset in the section
-    std::uint32_t slot;  ///< of the record in it
-  };
-  Place PlaceOf(NodeId id) const {
+  /// The number of the unit of id's record, and of the units of both regions.
+  std::uint32_t UnitOf(NodeId id) const {
     const Region& region = regions[id >= n1];
-    const std::uint64_t rank = RankOf(id);
-    return {region.begin + rank / region.per_unit * region.unit_bytes,
-            static_cast<std::uint32_t>(rank % region.per_unit)};
+    return static_cast<std::uint32_t>(region.first_unit + region.UnitOf(RankOf(id)));
   }
+  std::uint32_t Units() const {
+    return n == n1 ? regions[1].first_unit : UnitOf(static_cast<NodeId>(n - 1)) + 1;
+  }
+  /// Where it lies in the section.
+  struct Extent {
+    std::uint64_t begin = 0, bytes = 0;
+
+    /// What a drive has to read that reads multiples of `sector` bytes.
+    Extent Aligned(std::uint32_t sector) const {
+      const std::uint64_t from = begin / sector * sector;
+      return {from, RoundUp(begin + bytes, sector) - from};
+    }
+  };
+  Extent ExtentOf(std::uint32_t unit) const {
+    const Region& region = regions[unit >= regions[1].first_unit];
+    return {region.begin + std::uint64_t{unit - region.first_unit} * region.unit_bytes,
+            region.unit_bytes};
+  }
+  /// The place of id's record in its unit.
+  std::uint32_t SlotOf(NodeId id) const {
+    return static_cast<std::uint32_t>(RankOf(id) % regions[id >= n1].per_unit);
+  }
+  /// Bytes that hold what such a drive reads for any unit, at least a block, and the
+  /// slack.
+  std::uint32_t FrameBytes(std::uint32_t sector) const;
 
   /// Where the records of a region have one of their parts: at begin + rank * stride,
   /// plus `waste` for each unit before.
@@ -88,23 +111,30 @@ struct RecordLayout : LinkPacking {
     std::uint32_t stride = 0;
 
     std::uint64_t Offset(std::uint64_t rank, std::uint64_t units_each) const {
-      const auto unit =
-          static_cast<std::uint64_t>(static_cast<unsigned __int128>(units_each) * rank >> 64);
-      return begin + rank * stride + unit * waste;
+      return begin + rank * stride + Quotient(rank, units_each) * waste;
     }
   };
   struct Region {
     std::uint64_t begin = 0;
-    std::uint32_t unit_bytes = 0;  ///< a block, or the blocks of a long record
+    std::uint32_t first_unit = 0;
+    std::uint32_t unit_bytes = 0;
     std::uint32_t per_unit = 0;    ///< records
-    std::uint64_t units_each = 0;  ///< units a record, fraction of 2^64, rounded up; 0: no waste
+    std::uint32_t slack = 0;       ///< bytes that must follow the last unit
+    std::uint64_t units_each = 0;  ///< units a record, fraction of 2^64, rounded up; 0: one
     Parts heads;                   ///< rows; of link records, the lists
     Parts tails;                   ///< lists
+
+    std::uint64_t UnitOf(std::uint64_t rank) const {
+      return units_each == 0 ? rank : Quotient(rank, units_each);
+    }
   };
   Region regions[2];  ///< A: link records, B: full records
   std::uint64_t total_bytes = 0;
 
  private:
+  static std::uint64_t Quotient(std::uint64_t rank, std::uint64_t units_each) {
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(units_each) * rank >> 64);
+  }
   std::uint64_t RankOf(NodeId id) const { return id - (id >= n1 ? n1 : 0); }
 };
 

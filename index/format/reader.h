@@ -32,7 +32,7 @@ class IndexFile {
       const std::string& path, Formats formats = Formats::kCurrent,
       const std::function<void(std::span<const std::byte>)>& on_mapped = nullptr);
 
-  bool is_old() const { return is_old_; }  ///< format 2
+  bool is_old() const { return is_old_; }  ///< format 3
   const IndexMetadata& metadata() const { return metadata_; }
   const IndexInfo& info() const { return info_; }
   const Layers& layers() const { return metadata_.layers; }
@@ -55,7 +55,7 @@ class IndexFile {
   std::span<const float> code_mean() const;
   /// (n - n1) x code_bytes; empty without codes.
   std::span<const std::byte> codes() const;
-  /// n ids by label (see label_order.h); empty in a file of format 2.0.
+  /// n ids by label (see label_order.h).
   std::span<const NodeId> label_order() const;
   /// User labels in that order, n, then their marks; empty if labels are row numbers.
   std::span<const std::uint64_t> sorted_labels() const;

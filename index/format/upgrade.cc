@@ -45,6 +45,7 @@ absl::StatusOr<IndexInfo> UpgradeIndex(const std::string& from, const std::strin
   std::vector<NodeId> list;
   IndexContents contents;
   static_cast<IndexMetadata&>(contents) = file.metadata();
+  contents.choose_scalar = false;
   contents.user_labels = file.info().user_labels;
   contents.links = [&](std::uint32_t layer, NodeId id) { return Links(file, layer, id, list); };
   contents.row = [&](NodeId id) { return file.Row(id); };

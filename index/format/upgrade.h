@@ -9,7 +9,7 @@
 
 namespace hmann {
 
-/// Writes the index of format 2 at `from` to `out` in the current format: the same
+/// Writes the index of format 3 at `from` to `out` in the current format: the same
 /// vectors, links, labels and codes. Runs VerifyLists on `from` first. Memory: n ids to
 /// order the labels; the file is read in order and stays on the drive. Errors: as
 /// IndexFile::Open and WriteIndex; INVALID_ARGUMENT if `from` has the current format;

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,9 +25,20 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr char kOld[] = "index/format/golden/v2.hmann";
-constexpr char kOldest[] = "index/format/golden/v2.0.hmann";
-constexpr char kNew[] = "index/format/golden/v3.hmann";
+constexpr char kOld[] = "index/format/golden/v3.hmann", kNew[] = "index/format/golden/v4.hmann";
+constexpr RingIndex::Shape kShape = {
+    .user_labels = true, .bits = 2, .replicas = 2, .scalar_bits = 4};
+/// Long records, which format 4 packs.
+constexpr char kOldWide[] = "index/format/golden/v3.wide.hmann";
+constexpr RingIndex::Shape kWideShape = {.n = 14,
+                                         .n1 = 4,
+                                         .m = 2,
+                                         .dim = 600,
+                                         .dtype = DType::kF32,
+                                         .user_labels = true,
+                                         .bits = 2,
+                                         .replicas = 2,
+                                         .scalar_bits = 4};
 
 class UpgradeIndexTest : public testing::Test {
  protected:
@@ -46,20 +58,17 @@ class UpgradeIndexTest : public testing::Test {
 };
 
 TEST_F(UpgradeIndexTest, GivesTheBytesOfTheCurrentWriter) {
-  const auto info = Upgrade(kOld);
-  ASSERT_TRUE(info.ok()) << info.status();
-  EXPECT_EQ(info->version, "3.0");
-  RingIndex index({.bits = 2, .replicas = 2});
-  TemporaryPath fresh(::testing::TempDir(), "fresh");
-  ASSERT_TRUE(WriteIndex(fresh, index.contents, silent_).ok());
-  EXPECT_TRUE(ReadBytes(out_) == ReadBytes(fresh));
-}
-
-TEST_F(UpgradeIndexTest, AddsTheLabelOrderThatFormatTwoZeroLacks) {
-  const auto info = Upgrade(kOldest);
-  ASSERT_TRUE(info.ok()) << info.status();
-  EXPECT_EQ(VerifyIndex(out_, silent_), absl::OkStatus());
-  EXPECT_EQ(IndexFile::Open(out_)->label_order().size(), info->n);
+  for (const auto& [old, shape] : {std::pair(kOld, kShape), {kOldWide, kWideShape}}) {
+    const auto info = Upgrade(old);
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_EQ(info->version, "4.0");
+    RingIndex index(shape);
+    TemporaryPath fresh(::testing::TempDir(), "fresh");
+    ASSERT_TRUE(WriteIndex(fresh, index.contents, silent_).ok());
+    EXPECT_TRUE(ReadBytes(out_) == ReadBytes(fresh)) << old;
+    EXPECT_EQ(VerifyIndex(out_, silent_), absl::OkStatus());
+  }
+  EXPECT_LT(ReadBytes(out_).size(), ReadBytes(kOldWide).size());
 }
 
 /// A limit on the size of files ends the child at the write that exceeds it.
@@ -93,17 +102,17 @@ TEST_F(UpgradeIndexTest, KilledAtAnyWriteItLeavesTheOldFiles) {
   }
 }
 
-TEST_F(UpgradeIndexTest, OthersRefuseFormatTwoWithThatAdvice) {
-  for (const char* old : {kOld, kOldest}) {
+TEST_F(UpgradeIndexTest, OthersRefuseTheOldFormatWithThatAdvice) {
+  for (const char* old : {kOld, kOldWide}) {
     const absl::Status refused = IndexFile::Open(old).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kUnimplemented);
     EXPECT_THAT(std::string(refused.message()),
-                AllOf(HasSubstr("is format 2."), HasSubstr("`hmann upgrade` converts it")));
+                AllOf(HasSubstr("is format 3.0"), HasSubstr("`hmann upgrade` converts it")));
   }
 }
 
-TEST_F(UpgradeIndexTest, RefusesWhatIsNoSoundIndexOfFormatTwo) {
-  EXPECT_THAT(std::string(Upgrade(kNew).status().message()), HasSubstr("is format 3.0 already"));
+TEST_F(UpgradeIndexTest, RefusesWhatIsNoSoundIndexOfTheOldFormat) {
+  EXPECT_THAT(std::string(Upgrade(kNew).status().message()), HasSubstr("is format 4.0 already"));
   const std::vector<std::byte> old = ReadBytes(kOld);
   EXPECT_THAT(Refusal({old.begin(), old.end() - 4096}), HasSubstr("truncated"));
   const auto file = IndexFile::Open(kOld, Formats::kAlsoOld);

@@ -159,7 +159,7 @@ class Verifier {
   absl::Status CheckNodes() {
     const bool user_labels = file_.info().user_labels;
     std::vector<std::atomic<std::uint64_t>> seen(user_labels ? 0 : layers_.n() / 64 + 1);
-    if (user_labels && !file_.label_order().empty()) labels_.resize(layers_.n());
+    if (user_labels) labels_.resize(layers_.n());
     FirstFault in_order;
     HMANN_RETURN_IF_ERROR(ForEach("vectors", layers_.n(), kNodesPerStep, "vectors",
                                   [&](std::size_t begin, std::size_t end, FirstFault& fault) {
@@ -251,12 +251,16 @@ class Verifier {
   }
 
   /// Checks what lies between the parts of a record and, of the last one of a unit, all
-  /// that no record uses.
+  /// that no record uses; of the last one of a region, up to the region's end.
   void CheckPadding(NodeId id, FirstFault& fault) const {
     const bool full = id >= records_.n1;
     const RecordLayout::Region& region = records_.regions[full];
-    const auto [begin, slot] = records_.PlaceOf(id);
-    const Bytes unit = file_.l0().subspan(begin, region.unit_bytes);
+    const auto [begin, bytes] = records_.ExtentOf(records_.UnitOf(id));
+    const bool last_of_region = id + std::uint64_t{1} == (full ? records_.n : records_.n1);
+    const std::uint64_t end = !last_of_region ? begin + bytes
+                              : full          ? records_.TotalBytes()
+                                              : records_.regions[1].begin;
+    const Bytes unit = file_.l0().subspan(begin, end - begin);
     const auto zero = [&](std::uint64_t from, std::uint64_t to, const char* what) {
       CheckZero(unit.subspan(from, to - from), what, fault);
     };
@@ -268,11 +272,10 @@ class Verifier {
     const std::byte* last = &unit[tail + records_.list_bytes - 1];
     if (used > 0 && std::to_integer<unsigned>(*last) >> used != 0)
       fault.Report(OffsetOf(last), "padding after a list: expected 0 bits");
-    if (slot + 1 < region.per_unit && id + std::uint64_t{1} < (full ? records_.n : records_.n1))
-      return;
+    if (records_.SlotOf(id) + 1 < region.per_unit && !last_of_region) return;
     zero(row_end, tails, "of unused rows");
     zero(tail + records_.list_bytes + (full ? records_.label_bytes : 0), unit.size(),
-         "after the last record of a block");
+         "after the last record of a unit");
   }
 
   void CheckRow(NodeId id, Bytes row, FirstFault& fault) const {

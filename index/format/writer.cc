@@ -163,7 +163,8 @@ absl::Status WriteL0(const IndexContents& contents, const RecordLayout& layout, 
     const bool full = id >= layout.n1;
     const std::byte* row = full ? contents.row(id) : nullptr;
     if (full && row == nullptr) continue;  // the next record, or the end, leaves the hole
-    if (const std::uint64_t place = layout.PlaceOf(id).unit; unit.empty() || place != begin) {
+    const std::uint64_t place = layout.ExtentOf(layout.UnitOf(id)).begin;
+    if (unit.empty() || place != begin) {
       HMANN_RETURN_IF_ERROR(write());
       begin = place;
       unit.assign(layout.UnitBytes(full), std::byte{0});
@@ -202,7 +203,6 @@ absl::Status WriteSection(const Section& section, const IndexContents& contents,
       return WriteSortedLabels(contents, ticker, label_order, out);
     case SectionKind::kL0:
       return WriteL0(contents, header.Records(), nodes, ticker, out);
-    case SectionKind::kLabelMarks:
     case SectionKind::kScalarRange:
     case SectionKind::kScalarCodes:
       break;

@@ -7,10 +7,6 @@
 
 namespace hmann {
 
-std::uint32_t BlockFrames::FrameBytes(const PlacedIndex& index) {
-  return index.records.MostUnitBytes();
-}
-
 void BlockFrames::Clear() {
   generation_ = (generation_ + 1) & 0xffffffu;
   units_.Clear();
@@ -20,6 +16,12 @@ void BlockFrames::Clear() {
   taken_.clear();
   clock_ = pending_ = 0;
   io_ = Counters();
+}
+
+void BlockFrames::EraseUnits(std::uint32_t place) {
+  for (std::uint32_t unit = entries_[place].unit; unit <= entries_[place].last; ++unit) {
+    if (units_.Find(unit) == place) units_.Erase(unit);
+  }
 }
 
 void BlockFrames::Free(std::uint32_t place) {
@@ -39,17 +41,35 @@ void BlockFrames::Unpin(std::uint32_t place) {
 }
 
 bool BlockFrames::HasRecord(NodeId id) const {
-  const std::uint32_t place = units_.Find(UnitOf(id));
+  const std::uint32_t place = units_.Find(index_.records.UnitOf(id));
   return place != IdMap::kAbsent && IsHere(place);
 }
 
 const std::byte* BlockFrames::Record(NodeId id, std::uint32_t place) const {
-  return reader_->Frame(first_frame_ + place) +
-         (index_.records.Offset(id) - std::uint64_t{entries_[place].unit} * kBlockBytes);
+  return reader_->Frame(first_frame_ + place) + (index_.records.Offset(id) - entries_[place].begin);
 }
 
 void BlockFrames::FetchAhead(NodeId id, std::uint32_t spare) {
   if (free_.size() > spare) Acquire(id, true);
+}
+
+void BlockFrames::FetchTogether(std::span<const NodeId> ids, std::uint32_t spare, bool ahead) {
+  const std::uint32_t most = reader_->options().frame_bytes - index_.records.regions[1].slack;
+  if (index_.cache != nullptr || 2 * index_.records.UnitBytes(true) > most) return;
+  absent_.clear();
+  for (const NodeId id : ids) {
+    const std::uint32_t unit = index_.records.UnitOf(id);
+    if (units_.Find(unit) == IdMap::kAbsent) absent_.push_back(unit);
+  }
+  if (free_.size() <= absent_.size() + spare) return;
+  std::sort(absent_.begin(), absent_.end());
+  absent_.erase(std::unique(absent_.begin(), absent_.end()), absent_.end());
+  for (std::size_t first = 0, next = 0; first < absent_.size(); first = next) {
+    for (next = first + 1;
+         next < absent_.size() && ExtentOf(absent_[first], absent_[next]).bytes <= most;)
+      ++next;
+    Start(absent_[first], absent_[next - 1], ahead);
+  }
 }
 
 std::uint32_t BlockFrames::TakeFrame(bool ahead) {
@@ -57,7 +77,7 @@ std::uint32_t BlockFrames::TakeFrame(bool ahead) {
        ++tried, ++clock_) {
     const auto place = static_cast<std::uint32_t>(clock_ % entries_.size());
     if (!IsHere(place) || entries_[place].pins > 0) continue;
-    units_.Erase(entries_[place].unit);
+    EraseUnits(place);
     Free(place);
   }
   if (free_.empty()) return IdMap::kAbsent;
@@ -67,7 +87,7 @@ std::uint32_t BlockFrames::TakeFrame(bool ahead) {
 }
 
 std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead) {
-  const std::uint32_t unit = UnitOf(id);
+  const std::uint32_t unit = index_.records.UnitOf(id);
   std::uint32_t place = units_.Find(unit);
   if (place != IdMap::kAbsent) {
     Entry& entry = entries_[place];
@@ -80,22 +100,37 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead) {
     }
     return place;
   }
-  place = TakeFrame(ahead);
+  return Start(unit, unit, ahead);
+}
+
+RecordLayout::Extent BlockFrames::ExtentOf(std::uint32_t unit, std::uint32_t last) const {
+  RecordLayout::Extent extent = index_.records.ExtentOf(unit);
+  const auto [begin, bytes] = index_.records.ExtentOf(last);
+  extent.bytes = begin + bytes - extent.begin;
+  return extent.Aligned(index_.blocks->sector_bytes());
+}
+
+std::uint32_t BlockFrames::Start(std::uint32_t unit, std::uint32_t last, bool ahead) {
+  const std::uint32_t place = TakeFrame(ahead);
   if (place == IdMap::kAbsent) return place;
   Entry& entry = entries_[place];
+  const auto [begin, bytes] = ExtentOf(unit, last);
   entry = {.unit = unit,
-           .bytes = index_.records.UnitBytes(id >= index_.n1()),
+           .last = last,
+           .bytes = static_cast<std::uint32_t>(bytes),
+           .begin = begin,
            .state = State::kUnderWay,
            .ahead = ahead};
-  units_.Insert(unit, place);
+  for (std::uint32_t each = unit; each <= last; ++each) {
+    if (units_.Find(each) == IdMap::kAbsent) units_.Insert(each, place);
+  }
   if (ReadCache(entry, reader_->Frame(first_frame_ + place))) {
     entry.state = State::kHere;
     entry.ahead = false;
     ++io_.cache_hits;
     return place;
   }
-  queue_->Push({std::uint64_t{unit} * kBlockBytes, entry.bytes, first_frame_ + place, Tag(place)},
-               ahead);
+  queue_->Push({begin, entry.bytes, first_frame_ + place, Tag(place)}, ahead);
   ++under_way_;
   ++io_.io_reads;
   io_.io_bytes += entry.bytes;
@@ -103,19 +138,18 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead) {
   return place;
 }
 
-bool BlockFrames::ReadCache(const Entry& entry, std::byte* frame) const {
+bool BlockFrames::ReadCache(Entry& entry, std::byte* frame) const {
   if (index_.cache == nullptr) return false;
-  for (std::uint32_t at = 0; at < entry.bytes; at += kBlockBytes) {
-    if (!index_.cache->Read(entry.unit + at / kBlockBytes, 0, std::span(frame + at, kBlockBytes)))
-      return false;
-  }
+  const auto [begin, bytes] = index_.records.ExtentOf(entry.unit);
+  if (!index_.cache->Read(entry.unit, 0, std::span(frame, bytes))) return false;
+  entry.begin = begin;
   return true;
 }
 
 void BlockFrames::OfferToCache(const Entry& entry, const std::byte* frame) const {
   if (index_.cache == nullptr) return;
-  for (std::uint32_t at = 0; at < entry.bytes; at += kBlockBytes)
-    index_.cache->Offer(entry.unit + at / kBlockBytes, frame + at);
+  index_.cache->Offer(entry.unit,
+                      frame + (index_.records.ExtentOf(entry.unit).begin - entry.begin));
 }
 
 absl::Status BlockFrames::HandleDone(const BlockDone& done) {
@@ -130,7 +164,7 @@ absl::Status BlockFrames::HandleDone(const BlockDone& done) {
     OfferToCache(entry, reader_->Frame(first_frame_ + place));
     return absl::OkStatus();
   }
-  if (is_ours) units_.Erase(entry.unit);
+  if (is_ours) EraseUnits(place);
   Free(place);
   return is_wanted ? done.status : absl::OkStatus();
 }

@@ -14,16 +14,17 @@ namespace {
 bool ByBlock(const PlacedIndex& index) { return index.blocks != nullptr; }
 
 std::uint64_t Units(const PlacedIndex& index) {
-  return ByBlock(index) ? index.records.TotalBytes() / kBlockBytes : index.records.n;
+  return ByBlock(index) ? index.records.Units() : index.records.n;
 }
 
 std::uint32_t UnitBytes(const PlacedIndex& index) {
-  return ByBlock(index) ? static_cast<std::uint32_t>(kBlockBytes) : index.MostRecordBytes();
+  return ByBlock(index) ? index.records.MostUnitBytes() : index.MostRecordBytes();
 }
 
 void CopyUnit(const PlacedIndex& index, const std::byte* l0, std::uint64_t unit, std::byte* to) {
   if (ByBlock(index)) {
-    std::copy_n(l0 + unit * kBlockBytes, kBlockBytes, to);
+    const auto [begin, bytes] = index.records.ExtentOf(static_cast<std::uint32_t>(unit));
+    std::copy_n(l0 + begin, bytes, to);
   } else {
     const auto node = static_cast<NodeId>(unit);
     index.CopyRecord(node, l0 + index.records.Offset(node), to);
@@ -52,8 +53,7 @@ absl::Status FillByDegree(const PlacedIndex& index, std::span<const std::byte> l
     for (auto node = static_cast<NodeId>(begin); node < end; ++node) {
       const NodeId* links = index.Links(node, l0.data() + records.Offset(node), scratch.data());
       for (std::uint32_t i = 0; i < records.max_links && links[i] < n; ++i) {
-        std::uint32_t& use =
-            uses[ByBlock(index) ? records.Offset(links[i]) / kBlockBytes : links[i]];
+        std::uint32_t& use = uses[ByBlock(index) ? records.UnitOf(links[i]) : links[i]];
         std::atomic_ref(use).fetch_add(1, std::memory_order_relaxed);
       }
     }

@@ -31,7 +31,7 @@ std::uint32_t DiskExecutor::MinFrames(const PlacedIndex& index, const ResolvedPa
 
 absl::Status DiskExecutor::Prepare(std::uint32_t in_flight, const ResolvedParams& params) {
   const std::uint32_t least = MinFrames(index_, params) + 8,
-                      frame_bytes = BlockFrames::FrameBytes(index_);
+                      frame_bytes = index_.records.FrameBytes(index_.blocks->sector_bytes());
   const std::uint64_t share =
       std::min(kMostFrames, index_.migration_bytes / frame_bytes / in_flight);
   const std::uint32_t frames = std::max(least, static_cast<std::uint32_t>(share));
@@ -76,6 +76,7 @@ void DiskExecutor::Start(Slot& slot, const QueryBatch& batch, std::size_t which)
 }
 
 void DiskExecutor::Slot::Expect(std::span<const NodeId> ids) {
+  frames.FetchTogether(ids, spare, true);
   for (const NodeId id : ids) frames.FetchAhead(id, spare);
   // The next wait for a read reports a device error.
   if (!queue->empty()) queue->Pump().IgnoreError();
@@ -87,6 +88,7 @@ bool DiskExecutor::Fetch(Slot& slot, Reads& reads, const W& traversal,
   const std::span<const NodeId> wanted = traversal.Wanted();
   const bool in_turn = params.prefetch == Prefetch::kOff;
   const bool is_new = reads.places.size() < wanted.size();
+  if (is_new && !in_turn) slot.frames.FetchTogether(wanted.subspan(reads.places.size()), 0, false);
   while (reads.places.size() < wanted.size() && !(in_turn && slot.frames.pending() > 0)) {
     reads.places.push_back(slot.frames.Pin(wanted[reads.places.size()]));
   }

@@ -164,7 +164,7 @@ TEST_F(Decorators, CheckNamesWhatIsWrong) {
     return std::string(status.message());
   };
   EXPECT_THAT(wrong({kBlocks * 4096, 4096, 0, 0}), HasSubstr("outside the region"));
-  EXPECT_THAT(wrong({5, 4096, 0, 0}), HasSubstr("not a multiple of 4096"));
+  EXPECT_THAT(wrong({5, 4096, 0, 0}), HasSubstr("not a multiple of 512"));
   EXPECT_THAT(wrong({0, 4096, kBlocks, 0}), HasSubstr("not in a frame"));
   ASSERT_TRUE(reader->Submit(Reads(0, 1)).ok());
   EXPECT_THAT(wrong({4096, 4096, 0, 0}), HasSubstr("its frame is in flight"));

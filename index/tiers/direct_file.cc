@@ -25,6 +25,19 @@ absl::Status RefusesDirect(const std::string& tier, const std::string& path, con
                             "): use mapped, or nvme:PATH with a path on a disk");
 }
 
+std::uint32_t SectorBytes(int fd) {
+#ifdef STATX_DIOALIGN
+  struct statx status {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
+      (status.stx_mask & STATX_DIOALIGN) != 0) {
+    const std::uint32_t sector =
+        std::max({512u, status.stx_dio_mem_align, status.stx_dio_offset_align});
+    if (kDirectBlock % sector == 0) return sector;
+  }
+#endif
+  return kDirectBlock;
+}
+
 /// Share of [begin, begin + bytes) of the file in the page cache, if the kernel reports
 /// it correctly. Since Linux 5.2 it does so only to processes that may write the file.
 std::optional<double> CachedShare(const DirectFile& file, std::uint64_t begin,
@@ -52,6 +65,7 @@ absl::StatusOr<std::shared_ptr<const DirectFile>> DirectFile::Open(const std::st
   if (!S_ISREG(status.st_mode))
     return InvalidArgument("tier ", tier, ": ", path, ": not a regular file");
   file->device_ = DeviceOfFile(fd);
+  file->sector_bytes_ = SectorBytes(fd);
   file->may_write_ =
       status.st_uid == ::geteuid() || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
   return file;
@@ -66,8 +80,9 @@ absl::StatusOr<std::uint64_t> DirectFile::Size() const {
 absl::Status DirectExtent::Check(const BlockRead& read, const ReaderOptions& options) const {
   const std::uint64_t end = RoundUp(bytes, kDirectBlock);
   const char* wrong = nullptr;
-  if (read.bytes == 0 || read.bytes % kDirectBlock != 0 || read.offset % kDirectBlock != 0) {
-    wrong = "not a multiple of 4096";
+  if (const std::uint32_t sector = file->sector_bytes();
+      read.bytes == 0 || read.bytes % sector != 0 || read.offset % sector != 0) {
+    wrong = "not a multiple of its sectors";
   } else if (read.offset >= end || read.bytes > end - read.offset) {
     wrong = "outside the region";
   } else if (read.frame >= options.frames || read.bytes > options.frame_bytes) {

@@ -32,11 +32,15 @@ class DirectFile {
   /// Found by Open, since storage may hang later.
   const std::string& device() const { return device_; }
   bool may_write() const { return may_write_; }
+  /// What direct reads are multiples of, as the file system says; if it does not say
+  /// (before Linux 6.1), kDirectBlock.
+  std::uint32_t sector_bytes() const { return sector_bytes_; }
 
  private:
   FileDescriptor file_;
   std::string path_, device_;
   bool may_write_ = false;
+  std::uint32_t sector_bytes_ = kDirectBlock;
 };
 
 /// The part of a file that is a block tier's region.

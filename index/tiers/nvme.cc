@@ -31,6 +31,7 @@ class DirectBlocks : public BlockSource {
     }
     return NewPreadReader(extent_, options, ::pread);
   }
+  std::uint32_t sector_bytes() const override { return extent_.file->sector_bytes(); }
   void Where(MemoryResidency* where) const override { extent_.Where(where); }
 
  private:

@@ -132,6 +132,8 @@ std::shared_ptr<const BlockSource>& RegionBuilder::Blocks(Region& region) {
   return region.parts_->blocks;
 }
 
+std::uint32_t Region::sector_bytes() const { return parts_->blocks->sector_bytes(); }
+
 absl::StatusOr<std::unique_ptr<BlockReader>> Region::NewReader(const ReaderOptions& options) const {
   if (parts_->blocks == nullptr) {
     return Unimplemented(size() == 0 ? "an empty region has no readers"

@@ -10,8 +10,8 @@
 namespace hmann {
 namespace {
 
-/// This many rows stay in the second-level cache while queries are compared with them.
-constexpr std::size_t kRowsAtOnce = 512;
+/// This many rows stay in the second-level cache while they are compared.
+constexpr std::size_t kRowsAtOnce = 64;
 
 }  // namespace
 
@@ -26,6 +26,8 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
     HMANN_RETURN_IF_ERROR(
         EncodeRow(kernels, queries.data() + i * vector_bytes, rows.data() + i * kernels.row_bytes));
   }
+  std::vector<const std::byte*> wanted(count);
+  for (std::size_t i = 0; i < count; ++i) wanted[i] = rows.data() + i * kernels.row_bytes;
   ThreadPool pool(threads > 0 ? threads : UsableCores());
   // Per thread and query, so that rows are read once.
   std::vector<std::vector<Beam>> best(static_cast<std::size_t>(pool.threads()),
@@ -36,13 +38,14 @@ absl::StatusOr<GroundTruth> ExactSearch(const IndexFile& file, std::span<const s
     std::vector<const std::byte*> pointers;
     for (std::size_t id = begin; id < end; ++id)
       pointers.push_back(file.Row(static_cast<NodeId>(id)));
-    std::vector<DistanceKey> keys(pointers.size());
+    std::vector<DistanceKey> keys(count * pointers.size());
+    kernels.block(wanted.data(), count, pointers.data(), pointers.size(), kernels.dim, keys.data(),
+                  pointers.size());
     for (std::size_t query = 0; query < count; ++query) {
       Beam& beam = best[static_cast<std::size_t>(thread)][query];
-      kernels.many(rows.data() + query * kernels.row_bytes, pointers.data(), pointers.size(),
-                   kernels.dim, keys.data());
-      for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (keys[i] <= beam.bound()) beam.Insert(keys[i], static_cast<NodeId>(begin + i));
+      const DistanceKey* of = keys.data() + query * pointers.size();
+      for (std::size_t i = 0; i < pointers.size(); ++i) {
+        if (of[i] <= beam.bound()) beam.Insert(of[i], static_cast<NodeId>(begin + i));
       }
     }
     progress.Advance(end - begin);

@@ -190,14 +190,15 @@ class MemoryRule {
   /// Fills the rest with copies of the drive's blocks, found by an index. On memory,
   /// reading a line is faster than finding its copy.
   void AddCache(const Candidate& made, MemoryPlan& plan) const {
-    const double left = static_cast<double>(budget_ - made.upper_bytes),
-                 blocks = static_cast<double>(made.lines.back().bytes) / kBlockBytes;
+    const RecordLayout records = made.header.Records();
+    const double left = static_cast<double>(budget_ - made.upper_bytes), blocks = records.Units(),
+                 block_bytes = records.MostUnitBytes();
     // Two mappings, in whole pages; large ones have pages of 2 MiB.
     for (const std::uint64_t page : {4_KiB, 2_MiB}) {
       const double room = left - blocks * 4.125 - 2 * static_cast<double>(page);
-      const double share = std::min(1.0, room / (blocks * (kBlockBytes + 8)));
+      const double share = std::min(1.0, room / (blocks * (block_bytes + 8)));
       if (share < kLeastCachedShare) return;
-      const auto copies = static_cast<std::uint64_t>(blocks * share * kBlockBytes),
+      const auto copies = static_cast<std::uint64_t>(blocks * share * block_bytes),
                  index = static_cast<std::uint64_t>(blocks * (4.125 + share * 8));
       if (InPages(copies) + InPages(index) > budget_ - made.upper_bytes) continue;
       plan.cached_share = share;

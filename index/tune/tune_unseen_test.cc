@@ -126,7 +126,7 @@ TEST_F(TuningOfRealVectors, TheTableSaysWhatTheLearningQueriesShow) {
   ASSERT_TRUE(table.ok()) << table.status();
   const TunedEntry* entry = table->Find(PlacementOf(made_->options.open, 0), kK);
   ASSERT_TRUE(entry != nullptr);
-  EXPECT_GT(entry->settings.size(), 5u);
+  EXPECT_GE(entry->settings.size(), 2u) << "which others beat none depends on the clock";
   for (const TunedSetting& setting : entry->settings) {
     EXPECT_NEAR(setting.recall, RunAll(made_->learned, setting.params).recall, 1e-6)
         << DescribeParams(setting.params);

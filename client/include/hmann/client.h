@@ -357,8 +357,7 @@ class Client {
                           const CallOptions& call = {});
   /// Retrieves vectors by label, in the index's dtype, little-endian, concatenated in the
   /// order of `labels`. f32 and f16 vectors under cosine are divided by their norm.
-  /// Additional errors: NOT_FOUND naming a label that no vector has; FAILED_PRECONDITION
-  /// for an index without an order of labels (old file format).
+  /// Additional errors: NOT_FOUND naming a label that no vector has.
   absl::StatusOr<std::vector<std::byte>> Get(const std::string& index,
                                              std::span<const std::uint64_t> labels,
                                              const CallOptions& call = {});

@@ -226,8 +226,7 @@ class Index:
         Raises:
             NotFoundError: a label that no vector has; the message names it.
             InvalidArgumentError: a negative label, another shape.
-            FailedPreconditionError: a file of an old format, without an order of labels
-                (``promote`` creates one); a closed index, or one opened before a fork.
+            FailedPreconditionError: a closed index, or one opened before a fork.
             DataLossError, UnavailableError: a device that fails or stalls.
         """
         return self._core.get(labels)

@@ -12,9 +12,9 @@ namespace hmann {
 
 /// One read from a region of a block tier.
 struct BlockRead {
-  std::uint64_t offset = 0;  ///< bytes from the region's start; a multiple of 4096
-  /// A multiple of 4096, at most the reader's frame_bytes; the last block may extend past
-  /// the end of the region.
+  std::uint64_t offset = 0;  ///< from the region's start; of whole sector_bytes
+  /// Whole sector_bytes, at most the reader's frame_bytes; the last of them may extend
+  /// past the end of the region.
   std::uint32_t bytes = 0;
   /// The frame that the read fills. Do not touch or reuse it until the read is done.
   std::uint32_t frame = 0;
@@ -33,7 +33,7 @@ struct BlockDone {
 struct ReaderOptions {
   std::uint32_t depth = 32;          ///< maximum number of reads in flight
   std::uint32_t frames = 256;        ///< number of buffers
-  std::uint32_t frame_bytes = 4096;  ///< size of each frame; a multiple of 4096
+  std::uint32_t frame_bytes = 4096;  ///< size of each frame; a multiple of sector_bytes
 
   /// Errors: INVALID_ARGUMENT naming the field. A depth above 4096 or more than 64 GiB of
   /// frames is an error.
@@ -51,7 +51,7 @@ class BlockReader {
   virtual ~BlockReader() = default;
 
   const ReaderOptions& options() const { return options_; }
-  /// frame_bytes bytes of fast memory, aligned to 4096.
+  /// frame_bytes bytes of fast memory, aligned to sector_bytes.
   virtual std::byte* Frame(std::uint32_t frame) const = 0;
 
   virtual std::uint32_t InFlight() const = 0;

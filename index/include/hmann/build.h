@@ -93,10 +93,10 @@ absl::StatusOr<std::string> ChooseStructure(BuildCall* call);
 /// starts), CANCELLED.
 absl::StatusOr<CalibratedBuild> Build(BuildCall call, Progress& progress);
 
-/// Writes the index of format 2 at `from` to `out` in the current format, as `hmann
+/// Writes the index of format 3 at `from` to `out` in the current format, as `hmann
 /// upgrade` does, and calibrates it. `calibrate.threads` and `calibrate.cancelled` count
 /// for all of it. The file appears completely or not at all; it has the bytes that Build
-/// would give. Errors: INVALID_ARGUMENT (not an index of format 2), DATA_LOSS (damaged),
+/// would give. Errors: INVALID_ARGUMENT (not an index of format 3), DATA_LOSS (damaged),
 /// NOT_FOUND, RESOURCE_EXHAUSTED, CANCELLED.
 absl::StatusOr<CalibratedBuild> Upgrade(const std::string& from, const std::string& out,
                                         const CalibrateOptions& calibrate, Progress& progress);

@@ -217,9 +217,8 @@ class Searcher {
   /// label, the one with the lowest internal id is returned. After an error the content
   /// of `vectors` is unspecified. The budget in `limits` is ignored.
   ///
-  /// Errors: NOT_FOUND naming the first label that no vector has; FAILED_PRECONDITION for
-  /// a file without an order of labels (format 2.0); read errors as in Search; DATA_LOSS
-  /// also if the order is damaged.
+  /// Errors: NOT_FOUND naming the first label that no vector has; read errors as in
+  /// Search; DATA_LOSS also if the order is damaged.
   absl::Status Get(std::span<const std::uint64_t> labels, void* vectors,
                    Counters* counters = nullptr, const SearchLimits& limits = {});
 

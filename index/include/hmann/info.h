@@ -68,7 +68,7 @@ struct IndexInfo {
   std::vector<StructureBytes> bytes;
   std::uint64_t content_hash = 0;  ///< hash over all sections
   std::uint64_t seed = 0;
-  std::string version;  ///< version of the file format, "3.0"
+  std::string version;  ///< version of the file format, "4.0"
   std::uint64_t file_bytes = 0;
   CodeInfo codes;
   /// Bits per dimension of the scalar codes of all nodes, 4 or 8; 0: none. Searches with

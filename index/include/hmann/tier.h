@@ -51,6 +51,8 @@ class BlockSource {
   virtual ~BlockSource() = default;
   virtual absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(
       const ReaderOptions& options) const = 0;
+  /// What offsets and lengths of reads are multiples of: 512 or 4096.
+  virtual std::uint32_t sector_bytes() const { return 4096; }
   virtual void Where(MemoryResidency* where) const = 0;
 };
 
@@ -96,6 +98,10 @@ class Region {
   /// addressable tier; INVALID_ARGUMENT naming the option; RESOURCE_EXHAUSTED; those of
   /// the device.
   absl::StatusOr<std::unique_ptr<BlockReader>> NewReader(const ReaderOptions& options) const;
+
+  /// What offsets and lengths of reads, and frames, are multiples of. Only of a block
+  /// tier.
+  std::uint32_t sector_bytes() const;
 
   /// The bus of an emulated tier; nullptr on a real tier. Every access must be reported
   /// to its EmulatedLines. Regions that one Tier placed share the bus.

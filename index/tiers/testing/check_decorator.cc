@@ -60,8 +60,8 @@ class CheckedReader : public DecoratedReader {
  private:
   const char* Wrong(const BlockRead& read) const {
     if (region_.expired()) return "its region is gone";
-    if (read.bytes == 0 || read.bytes % 4_KiB != 0 || read.offset % 4_KiB != 0)
-      return "not a multiple of 4096";
+    if (read.bytes == 0 || read.bytes % 512 != 0 || read.offset % 512 != 0)
+      return "not a multiple of 512";
     if (read.offset >= end_ || read.bytes > end_ - read.offset) return "outside the region";
     if (read.frame >= options().frames || read.bytes > options().frame_bytes)
       return "not in a frame";

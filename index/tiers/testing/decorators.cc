@@ -24,6 +24,7 @@ class DecoratedBlocks : public BlockSource {
     HMANN_ASSIGN_OR_RETURN(std::unique_ptr<BlockReader> reader, inner_->NewReader(options));
     return decorator_->Wrap(std::move(reader), alive_, bytes_);
   }
+  std::uint32_t sector_bytes() const override { return inner_->sector_bytes(); }
   void Where(MemoryResidency* where) const override {
     inner_->Where(where);
     where->note = absl::StrCat(decorator_->Note(), where->note.empty() ? "" : ", ", where->note);
