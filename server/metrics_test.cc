@@ -11,9 +11,12 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <tuple>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -66,7 +69,8 @@ class LiveFolder {
   }
   std::string path() const { return folder_ / "c.live"; }
   static client::Vectors Rows(std::size_t count) {
-    return client::Vectors::Raw(std::vector<std::byte>(8 * count, std::byte{3}));
+    static const std::vector<std::byte> kBytes(64, std::byte{3});  // Vectors are a view
+    return client::Vectors::Raw(std::span(kBytes).first(8 * count));
   }
 
  private:
