@@ -98,7 +98,7 @@ TEST_F(SearchTest, AnswersAreThoseOfTheEngineToTheBit) {
       ASSERT_TRUE(batch.ok()) << batch.status();
       ASSERT_EQ(batch->counts, std::vector<std::uint32_t>(20, 7));
       for (std::size_t i = 0; i < 20; ++i)
-        ExpectSame(expected[i], &batch->ids[i * 7], &batch->distances[i * 7]);
+        ExpectSame(expected[i], batch->ids.data() + i * 7, batch->distances.data() + i * 7);
     }
   }
 }
@@ -113,7 +113,7 @@ TEST_F(SearchTest, ADistanceBoundsAnswers) {
   std::size_t at = 0, shortened = 0;
   for (std::size_t i = 0; i < 20; ++i) {
     ASSERT_EQ(batch->counts[i], expected[i].size());
-    ExpectSame(expected[i], &batch->ids[at], &batch->distances[at]);
+    ExpectSame(expected[i], batch->ids.data() + at, batch->distances.data() + at);
     at += expected[i].size();
     shortened += expected[i].size() < 50 ? 1 : 0;
     for (const Neighbor& neighbor : expected[i]) EXPECT_LE(neighbor.distance, 60'000);

@@ -48,10 +48,10 @@ constexpr std::uint32_t kLeastUnbiased = 10;
 /// proportional to queries, and the slope of recall depends less on the choice of queries
 /// than its level. With 300 queries, text at k = 1 found 0.864 where 0.90 was told.
 constexpr std::uint64_t kSome = 1000;
-/// Bytes of vectors that all queries together may compare, and a tenth of them at one
+/// Bytes of vectors that all queries together may compare, and a part of them at one
 /// point: about two seconds, of which usual searches take a tenth. Data that is hard to
-/// search gets fewer queries, at least kFewest. Both numbers are guesses.
-constexpr double kMostBytes = 5e9;
+/// search gets fewer queries, at least kFewest. All three numbers are guesses.
+constexpr double kMostBytes = 5e9, kMostAtAPoint = kMostBytes / 10;
 constexpr std::uint64_t kFewest = 30;
 
 /// How many of the `wanted` queries, each with this many distances, are affordable.
@@ -217,7 +217,7 @@ class CalibrationOfIndex {
       const ResolvedParams params =
           WithEfScale(at_one, double{point.ef_scale}, context.n, context.n1);
       const std::uint64_t some = Affordable(Some(runs.queries(), curve.k), point.distances,
-                                            context.row_bytes, kMostBytes / 10);
+                                            context.row_bytes, kMostAtAPoint);
       HMANN_ASSIGN_OR_RETURN(const Counted without, without_codes.Run(params, some));
       HMANN_ASSIGN_OR_RETURN(const Counted with, runs.Run(params, some));
       if (with.recall < without.recall - kNothing) return false;
@@ -279,10 +279,12 @@ class CalibrationOfIndex {
       return mode.has_value() ? runs.Run(params, of) : Count(params, of, runs, runs_left_in);
     };
     const std::uint64_t some = Some(queries, k);
-    std::uint64_t at_a_point = some;
+    double work_a_scale = 0;  // of the point before
     const auto measure = [&](double ef_scale) -> absl::StatusOr<Counted> {
-      HMANN_ASSIGN_OR_RETURN(Counted counted, count(ef_scale, at_a_point));
-      at_a_point = Affordable(some, counted.Work(), context.row_bytes, kMostBytes / 10);
+      HMANN_ASSIGN_OR_RETURN(Counted counted,
+                             count(ef_scale, Affordable(some, work_a_scale * ef_scale,
+                                                        context.row_bytes, kMostAtAPoint)));
+      work_a_scale = counted.Work() / ef_scale;
       return counted;
     };
     EfScaleCurve curve(measure, static_cast<double>(some * k), static_cast<double>(context.n));
