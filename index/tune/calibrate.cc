@@ -50,7 +50,7 @@ constexpr std::uint32_t kLeastUnbiased = 10;
 constexpr std::uint64_t kSome = 1000;
 /// Bytes of vectors that all queries together may compare, and a part of them at one
 /// point: about two seconds, of which usual searches take a tenth. Data that is hard to
-/// search gets fewer queries, at least kFewest. All three numbers are guesses.
+/// search gets fewer queries, at least kFewest. All these numbers are guesses.
 constexpr double kMostBytes = 5e9, kMostAtAPoint = kMostBytes / 10;
 constexpr std::uint64_t kFewest = 30;
 
@@ -281,9 +281,9 @@ class CalibrationOfIndex {
     const std::uint64_t some = Some(queries, k);
     double work_a_scale = 0;  // of the point before
     const auto measure = [&](double ef_scale) -> absl::StatusOr<Counted> {
-      HMANN_ASSIGN_OR_RETURN(Counted counted,
-                             count(ef_scale, Affordable(some, work_a_scale * ef_scale,
-                                                        context.row_bytes, kMostAtAPoint)));
+      const std::uint64_t of = Affordable(some, work_a_scale * ef_scale, context.row_bytes,
+                                          k == 1 ? kMostBytes / 4 : kMostAtAPoint);
+      HMANN_ASSIGN_OR_RETURN(Counted counted, count(ef_scale, of));
       work_a_scale = counted.Work() / ef_scale;
       return counted;
     };
