@@ -90,7 +90,7 @@ RecordLayout RecordLayout::Make(std::uint64_t n, std::uint64_t n1, std::uint32_t
   std::uint64_t most = kBlockBytes;
   layout.regions[1] = MakeUnits(row, tail, most, kSectorBytes);
   const std::uint64_t used = layout.regions[1].per_unit * (row + tail);
-  if (15 * layout.regions[1].unit_bytes > 16 * used) {
+  if (15 * std::uint64_t{layout.regions[1].unit_bytes} > 16 * used) {
     layout.regions[1] = MakePacked(row, tail);
     // A cache's copies all have the size of the longest unit.
     most = std::clamp(layout.regions[1].unit_bytes / kSectorBytes * kSectorBytes, kSectorBytes,
