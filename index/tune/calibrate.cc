@@ -43,11 +43,11 @@ constexpr std::uint32_t kMostUsualK = 100;
 /// more often than that of a query. Others are not: from this k on, predicted and found
 /// differ by 0.011 at most on text, GloVe and Fashion-MNIST (doc/notes/tuning.md).
 constexpr std::uint32_t kLeastUnbiased = 10;
-/// The curve is measured on some queries, at k = 1 on all. All queries are run once, near
-/// the default recall, and shift the curve by the difference they find there. Cost is
+/// The curve is measured on some queries. All queries are run once, near the default
+/// recall, and shift the curve by the difference they find there. Cost is
 /// proportional to queries, and the slope of recall depends less on the choice of queries
 /// than its level. With 300 queries, text at k = 1 found 0.864 where 0.90 was told.
-constexpr std::uint64_t kSome = 1000;
+constexpr std::uint64_t kSomeOf1 = 1200, kSome = 600, kSomeOf100 = 150, kSomeOfMore = 30;
 /// Bytes of vectors that all queries together may compare, and a part of them at one
 /// point: about two seconds, of which usual searches take a tenth. Data that is hard to
 /// search gets fewer queries, at least kFewest. All these numbers are guesses.
@@ -200,11 +200,8 @@ class CalibrationOfIndex {
   }
 
   static std::uint64_t Some(std::uint64_t queries, std::uint32_t k) {
-    constexpr std::uint64_t kSomeOf100 = 150, kSomeOfMore = 30;
-    return k == 1 ? queries
-                  : std::min(queries, k < 100    ? kSome
-                                      : k == 100 ? kSomeOf100
-                                                 : kSomeOfMore);
+    const std::uint64_t usual = k == 1 ? kSomeOf1 : kSome;
+    return std::min(queries, k < 100 ? usual : k == 100 ? kSomeOf100 : kSomeOfMore);
   }
 
   /// Whether codes find the same share of the neighbors as `curve` without them, at its
@@ -260,8 +257,8 @@ class CalibrationOfIndex {
     }
     HMANN_ASSIGN_OR_RETURN(const double share, held_out_->Share(params.k, counted.recall));
     // Nearly all left-in vectors are found, so a quarter of them is as precise.
-    const std::uint64_t easy = queries == left_in.queries() ? queries : (queries + 3) / 4;
-    HMANN_ASSIGN_OR_RETURN(const double others, OthersThanItself(params, easy, left_in));
+    HMANN_ASSIGN_OR_RETURN(const double others,
+                           OthersThanItself(params, (queries + 3) / 4, left_in));
     counted.recall += share * std::max(0.0, others - counted.recall);
     return counted;
   }
