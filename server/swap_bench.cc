@@ -30,6 +30,7 @@
 #include "hmann/hmann.h"
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
+#include "index/base/errors.h"
 #include "index/base/file.h"
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
@@ -154,6 +155,9 @@ class SwapBench {
 
   absl::Status Run() {
     HMANN_ASSIGN_OR_RETURN(const VectorFile queries, VectorFile::Open(flags_.queries));
+    if (queries.n() < kQueries)
+      return InvalidArgument(flags_.queries, ": expected ", kQueries, " rows or more, found ",
+                             queries.n());
     const auto* first = static_cast<const std::byte*>(queries.Row(0));
     rows_.assign(first, first + kQueries * queries.row_bytes());
     for (const std::string& path : {flags_.index, flags_.other}) {
