@@ -65,6 +65,7 @@ absl::StatusOr<std::vector<std::uint64_t>> LocalHashes(const std::string& path,
   for (std::size_t i = 0; i < kQueries; ++i) {
     Answer answer;
     std::vector<std::uint64_t> ids;
+    ids.reserve(kNeighbors);
     HMANN_RETURN_IF_ERROR(searcher.Search(queries.Row(i), SearchParams{.k = kNeighbors}, &answer));
     for (const Neighbor& neighbor : answer.nearest) ids.push_back(neighbor.label);
     hashes.push_back(HashOf(ids));

@@ -129,7 +129,7 @@ TEST_F(UpgradeIndexTest, TheOldFileIsNoPlaceForTheNewOne) {
       second(::testing::TempDir(), "second");
   const std::vector<std::byte> old = ReadBytes(kOld);
   WriteBytes(from, old);
-  const std::string path = from;
+  const std::string& path = from;
   std::filesystem::create_symlink(path, std::string(link));
   std::filesystem::create_hard_link(path, std::string(second));
   for (const std::string& out : {path, std::string(link), std::string(second)}) {
