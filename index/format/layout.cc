@@ -90,6 +90,8 @@ RecordLayout RecordLayout::Make(std::uint64_t n, std::uint64_t n1, std::uint32_t
   std::uint64_t most = kBlockBytes;
   layout.regions[1] = MakeUnits(row, tail, most, kSectorBytes);
   const std::uint64_t used = layout.regions[1].per_unit * (row + tail);
+  // A guess, as the 4 % above. In units, neighbors come along with one read, which GloVe
+  // of 100 dimensions gains by. The measured files of 128 and more have 1.05 at most.
   if (15 * std::uint64_t{layout.regions[1].unit_bytes} > 16 * used) {
     layout.regions[1] = MakePacked(row, tail);
     // A cache's copies all have the size of the longest unit.

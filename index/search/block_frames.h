@@ -55,7 +55,7 @@ class BlockFrames {
   /// Requests a record that will probably be wanted, if more than `spare` frames are
   /// free.
   void FetchAhead(NodeId id, std::uint32_t spare);
-  /// Requests records, one read for those that lie together in a block's bytes, if they
+  /// Requests records, one read for those that lie together in a frame's bytes, if they
   /// have frames enough with `spare` more, and there is no cache. Nodes of a cell are
   /// near in the file, and often wanted at once.
   void FetchTogether(std::span<const NodeId> ids, std::uint32_t spare, bool ahead);

@@ -46,7 +46,8 @@ constexpr std::uint32_t kLeastUnbiased = 10;
 /// The curve is measured on some queries. All queries are run once, near the default
 /// recall, and shift the curve by the difference they find there. Cost is
 /// proportional to queries, and the slope of recall depends less on the choice of queries
-/// than its level. With 300 queries, text at k = 1 found 0.864 in place of 0.90.
+/// than its level. With 300 queries, text at k = 1 found 0.864 in place of 0.90. The
+/// numbers are guesses from text.
 constexpr std::uint64_t kSomeOf1 = 1200, kSome = 600, kSomeOf100 = 150, kSomeOfMore = 30;
 /// Bytes of vectors that all queries together may compare, and a part of them at one
 /// point: about two seconds, of which usual searches take a tenth. Data that is hard to
@@ -157,7 +158,7 @@ class CalibrationOfIndex {
             const bool same,
             LoseNothing(contexts.front(), calibration_.curves[first], without_codes, runs));
         if (same) AddTheSame(first, begin, 8);
-        // Those of the file are what searches use. 8 bits find no less than these.
+        // Those of the file are what searches use. 8 bits found no less.
         as_4_bits = !same && index->info().scalar_bits == 4;
         if (same || as_4_bits) continue;
       }
