@@ -18,9 +18,10 @@ void AddGraphFlags(CLI::App& app, BuildOptions* build) {
       ->type_name("f32|f16|u8|i8");
   AddParsed(app, "--metric", ParseMetric, &build->metric, "distance (default: l2)")
       ->type_name("l2|ip|cosine");
-  app.add_option("--m", build->m, "M: links of a new node; L0 and L1 keep up to 2M links per node")
-      ->check(CLI::Range(2, 512))
-      ->capture_default_str();
+  app.add_option("--m", build->m,
+                 "M: links of a new node; L0 and L1 keep up to 2M links per node (default: 24 for "
+                 "vectors of more than 384 bytes, else 16)")
+      ->check(CLI::Range(2, 512));
   AddParsed(
       app, "--method", ParseBuildMethod, &build->method,
       "how to build L0 and L1: partition (default; compares all pairs within leaves of near "

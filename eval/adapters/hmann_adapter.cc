@@ -88,7 +88,7 @@ class HmannAdapter : public Adapter {
     if (settings.Has("alpha")) settings.Number("alpha", 1, 2, &build_.alpha);
     settings.Whole("bits", 0, 4, &build_.bits);
     settings.Whole("replicas", 1, 4, &build_.replicas);
-    WholeIn<std::uint32_t>(settings, "m", 2, 512, &build_.m);
+    settings.Whole("m", 2, 512, &build_.m);
     WholeIn<std::uint32_t>(settings, "ef_construction", 1, 100000, &build_.ef_construction);
     WholeIn<std::uint64_t>(settings, "seed", 0, ~std::uint64_t{0}, &build_.seed);
     WholeIn<std::uint64_t>(settings, "memory", 0, ~std::uint64_t{0}, &build_.memory);

@@ -130,6 +130,7 @@ absl::Status Collection::Create(const std::string& folder, const CreateCollectio
   if (options.from.empty()) {
     manifest.dtype = options.dtype;
     manifest.dim = options.dim;
+    manifest.build.m = options.build.m.value_or(DefaultM(options.dtype, options.dim));
     BuildOptions check = options.build;
     check.base = check.out = "-";
     HMANN_RETURN_IF_ERROR(check.Validate());

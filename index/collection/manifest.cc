@@ -121,7 +121,7 @@ absl::Status Manifest::Write(const std::string& folder) const {
   json["dim"] = dim;
   auto& parameters = json["build"];
   parameters["metric"] = Name(build.metric);
-  parameters["m"] = build.m;
+  if (build.m.has_value()) parameters["m"] = *build.m;
   parameters["ef_construction"] = build.ef_construction;
   parameters["alpha"] = build.alpha;
   parameters["seed"] = build.seed;

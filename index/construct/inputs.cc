@@ -48,7 +48,7 @@ absl::Status BuildInputs::OpenBase() {
   }
   HMANN_ASSIGN_OR_RETURN(kernels_, ChooseKernels(dtype, options_->metric, file_->dim()));
   if (dtype == DType::kF32) HMANN_RETURN_IF_ERROR(file_->CheckScale(options_->metric));
-  m_ = options_->m;
+  m_ = options_->m.value_or(DefaultM(dtype, file_->dim()));
   ef_construction_ = options_->ef_construction;
   alpha_ = AlphaFor(dtype, options_->metric, options_->alpha);
   if (!has_graph()) return absl::OkStatus();

@@ -22,6 +22,11 @@ BuildMethod DefaultMethod(DType dtype, Metric metric) {
                                                             : BuildMethod::kPartition;
 }
 
+std::uint32_t DefaultM(DType dtype, std::uint32_t dim) {
+  constexpr std::uint64_t kShort = 384;
+  return dim * SizeOf(dtype) > kShort ? 24 : 16;
+}
+
 absl::Status BuildOptions::Validate() const {
   const bool in_memory = vectors.data != nullptr;
   if (from_index.empty() && base.empty() && !in_memory)
@@ -39,7 +44,8 @@ absl::Status BuildOptions::Validate() const {
   if (!from_index.empty() && dtype.has_value())
     return InvalidArgument("dtype: a finished index keeps that of its vectors");
   if (out.empty()) return InvalidArgument("out: no index file given");
-  if (m < 2 || m > 512) return InvalidArgument("m: expected 2 to 512, found ", m);
+  if (m.has_value() && (*m < 2 || *m > 512))
+    return InvalidArgument("m: expected 2 to 512, found ", *m);
   if (ef_construction < 1 || ef_construction > 100000)
     return InvalidArgument("ef_construction: expected 1 to 100000, found ", ef_construction);
   if (!(alpha >= 1 && alpha <= 2)) return InvalidArgument("alpha: expected 1 to 2, found ", alpha);

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 #include "hmann/distance.h"
@@ -34,22 +36,34 @@ Component At(const void* vector, std::uint32_t i) {
   return component;
 }
 
-/// The squared norm of a vector whose components are all finite.
+/// The squared norm of a vector whose components are all finite. Partial sums are added
+/// side by side; one sum after the other took 2 % of a query of 512 dimensions.
 template <class Component>
 absl::StatusOr<double> SquaredNorm(const Kernels& kernels, const void* vector) {
-  double sum = 0;
-  for (std::uint32_t i = 0; i < kernels.dim; ++i) {
-    const float x = At<Component>(vector, i);
-    if (!std::isfinite(x)) {
-      return InvalidArgument("component ", i, ": expected a finite number; found ",
-                             std::isnan(x) ? "NaN"
-                             : x > 0       ? "Inf"
-                                           : "-Inf");
+  constexpr std::uint32_t kSums = 8;
+  double sums[kSums] = {};
+  for (std::uint32_t i = 0; i + kSums <= kernels.dim; i += kSums) {
+    for (std::uint32_t j = 0; j < kSums; ++j) {
+      const auto x = static_cast<double>(static_cast<float>(At<Component>(vector, i + j)));
+      sums[j] += x * x;
     }
-    sum += static_cast<double>(x) * x;
   }
-  HMANN_RETURN_IF_ERROR(CheckNorm(kernels.metric, sum));
-  return sum;
+  for (std::uint32_t i = kernels.dim / kSums * kSums; i < kernels.dim; ++i) {
+    const auto x = static_cast<double>(static_cast<float>(At<Component>(vector, i)));
+    sums[i % kSums] += x * x;
+  }
+  const double sum = std::accumulate(std::begin(sums), std::end(sums), 0.0);
+  if (std::isfinite(sum)) {
+    HMANN_RETURN_IF_ERROR(CheckNorm(kernels.metric, sum));
+    return sum;
+  }
+  std::uint32_t i = 0;
+  while (std::isfinite(static_cast<float>(At<Component>(vector, i)))) ++i;
+  const float x = At<Component>(vector, i);
+  return InvalidArgument("component ", i, ": expected a finite number; found ",
+                         std::isnan(x) ? "NaN"
+                         : x > 0       ? "Inf"
+                                       : "-Inf");
 }
 
 template <class From, class To>

@@ -66,13 +66,13 @@ TEST(Plan, PromotesAsManyAsFitWhereBitsArePinned) {
     const PlannedBuild planned = MustPlan(wish, {.fast_memory_bytes = budget, .threads = 1});
     const IndexInfo info = MustBuild(planned.build).info;
     const auto n1 = static_cast<NodeId>(info.layers[1].nodes);
-    EXPECT_LE(PlainFastBytes(n1, wish.m, budget), budget);
-    EXPECT_GT(PlainFastBytes(n1 + 1, wish.m, budget) + kPages, budget);
+    EXPECT_LE(PlainFastBytes(n1, *wish.m, budget), budget);
+    EXPECT_GT(PlainFastBytes(n1 + 1, *wish.m, budget) + kPages, budget);
     std::uint64_t written = 0;
     for (const StructureBytes& structure : info.bytes)
       written += structure.tier == "fast" ? structure.bytes : 0;
     EXPECT_EQ(written + 4 * std::uint64_t{n1} + ReservedFastBytes(budget, 1),
-              PlainFastBytes(n1, wish.m, budget))
+              PlainFastBytes(n1, *wish.m, budget))
         << "as the file says";
   }
   const PlannedBuild without = MustPlan(wish, kSmall);

@@ -24,7 +24,7 @@ PlanShape ShapeOf(const BuildOptions& build, std::uint64_t n, std::uint32_t dim,
           dim,
           dtype,
           build.metric,
-          build.m,
+          build.m.value_or(DefaultM(dtype, dim)),
           !build.labels.empty(),
           build.method.value_or(DefaultMethod(dtype, build.metric))};
 }

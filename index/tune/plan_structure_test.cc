@@ -12,6 +12,15 @@
 namespace hmann {
 namespace {
 
+TEST(PlanShape, WideVectorsGetMoreLinks) {
+  BuildOptions options;
+  EXPECT_EQ(ShapeOf(options, 1000, 96, DType::kF32).m, 16u);
+  EXPECT_EQ(ShapeOf(options, 1000, 97, DType::kF32).m, 24u);
+  EXPECT_EQ(ShapeOf(options, 1000, 192, DType::kF16).m, 16u);
+  options.m = 12;
+  EXPECT_EQ(ShapeOf(options, 1000, 97, DType::kF32).m, 12u);
+}
+
 TEST(EstimateBuild, KnowsTheFileAndTheMemory) {
   BuildOptions options;
   options.base = "datasets/sample/base.u8bin";
@@ -31,7 +40,7 @@ TEST(EstimateBuild, KnowsTheFileAndTheMemory) {
         << bits;
     const BuildShape shape{.n = 3000,
                            .n1 = 300,
-                           .m = options.m,
+                           .m = DefaultM(DType::kU8, 128),
                            .dim = 128,
                            .stride = 128,
                            .bits = bits,

@@ -27,7 +27,10 @@ OptionTable<T> GraphRows() {
              HMANN_FIELD(build.dtype)),
       Row<T>("metric", "'l2' (squared), 'ip' (negated) or 'cosine' (1 - cosine)",
              HMANN_FIELD(build.metric)),
-      Row<T>("m", "M: links of a new node; up to 2M are kept in L0 and L1", HMANN_FIELD(build.m)),
+      Row<T>("m",
+             "M: links of a new node; up to 2M are kept in L0 and L1; None: 24 for vectors of more "
+             "than 384 bytes, else 16",
+             HMANN_FIELD(build.m)),
       Row<T>("method", "'partition' or 'insertion'; None: chosen for dtype and metric",
              HMANN_FIELD(build.method)),
       Row<T>("ef_construction", "beam width of insertion", HMANN_FIELD(build.ef_construction)),

@@ -368,7 +368,7 @@ class SearchTest(FolderCase):
         named = inspect.signature(hmann.Index.search).parameters
         self.assertIsNone(named["ef_l1"].default)
         self.assertIn("beam_width", hmann.Index.search.__doc__)
-        self.assertEqual(inspect.signature(hmann.build).parameters["m"].default, 16)
+        self.assertEqual(inspect.signature(hmann.build).parameters["ef_construction"].default, 100)
         self.assertEqual(inspect.signature(hmann.build).parameters["alpha"].default, 1.2)
         self.assertNotIn("{options}", hmann.build.__doc__)
 
