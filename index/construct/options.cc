@@ -1,6 +1,7 @@
 #include "hmann/build_options.h"
 #include "index/base/errors.h"
 #include "index/base/file.h"
+#include "index/base/status_macros.h"
 #include "index/codes/code_layout.h"
 
 namespace hmann {
