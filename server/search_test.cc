@@ -200,7 +200,7 @@ TEST_F(SearchTest, BadParamsAreNamed) {
   ExpectBadField(Error(row, {.mode = SearchMode::kQuantized, .error_bound = -1}),
                  "options.error_bound", "found -1");
   ExpectBadField(Error(row, {.epsilon = -2}), "options.epsilon", "found -2");
-  ExpectBadField(Error(row, {.epsilon = -0.5f}), "options.epsilon", "-1, or 0 to");
+  ExpectBadField(Error(row, {.epsilon = -0.7f}), "options.epsilon", "-1, or -0.5 to");
   ExpectBadField(Error(row, {.mode = SearchMode::kGraph, .nprobe = 3}), "options.nprobe",
                  "only quantized");
   ExpectBadField(Error(row, {.mode = static_cast<SearchMode>(7)}), "options.mode", "number 8");

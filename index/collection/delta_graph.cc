@@ -70,15 +70,14 @@ DeltaGraph::Searched DeltaGraph::Search(const Tail& tail, const Kernels& kernels
   scratch.layer.visited.Clear();
   batch.Reserve(kAtOnce);
   batch.size = 0;
-  const auto limit = [&] {
-    if (beam.size() < kAlways) return ~DistanceKey{0};
-    return std::max(beam.key(kAlways - 1), wanted.end.Limit(kernels, nearest, beam));
+  const auto at_least_few = [&](DistanceKey limit) {
+    return beam.size() < kAlways ? ~DistanceKey{0} : std::max(beam.key(kAlways - 1), limit);
   };
   const auto score = [&] {
     batch.Score(kernels, query);
     searched.distances += batch.size;
     if (!wanted.among.empty()) Offer(tail, wanted, scratch);
-    batch.Keep(std::min(beam.bound(), limit()));
+    batch.Keep(std::min(beam.bound(), at_least_few(wanted.end.Kept(kernels, nearest, beam))));
     beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);
     batch.size = 0;
   };
@@ -95,7 +94,11 @@ DeltaGraph::Searched DeltaGraph::Search(const Tail& tail, const Kernels& kernels
   }
   score();
   NodeId fresh[TailChunk::kLinks];
-  while (beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit()) {
+  const auto goes_on = [&] {
+    return beam.HasNext(beam.width()) &&
+           beam.key(beam.next()) <= at_least_few(wanted.end.End(kernels, nearest, beam));
+  };
+  while (goes_on()) {
     searched.gave_up = searched.distances >= wanted.most_distances;
     if (searched.gave_up) return searched;
     ReadLinks(tail, beam.PopNext(), nodes, &scratch.links);

@@ -25,6 +25,10 @@ Calibration::Found On(const Calibration::Curve& curve, double recall) {
     return {point.ef_scale, point.recall, point.distances};
   }
   const auto below = above - 1;
+  // A step that no setting divides.
+  constexpr float kAsClose = 1.02f;
+  if (above->ef_scale < kAsClose * below->ef_scale)
+    return {above->ef_scale, above->recall, above->distances};
   const double share =
       (Logit(recall) - Logit(below->recall)) / (Logit(above->recall) - Logit(below->recall));
   return {Between(below->ef_scale, above->ef_scale, share), recall,

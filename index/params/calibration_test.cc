@@ -61,7 +61,7 @@ TEST(Calibration, EffortFollowsTheQuery) {
   EXPECT_EQ(params.epsilon, same.epsilon);
   EXPECT_NEAR(params.Epsilon().At(0.4f), *params.epsilon, kNear);
   EXPECT_NEAR(params.Epsilon().At(0.5f), *params.epsilon + 0.03, kNear);
-  EXPECT_EQ(params.Epsilon().At(-100), 0) << "it never drops what is found";
+  EXPECT_EQ(params.Epsilon().At(-100), EpsilonLine::kLeast);
   const ResolvedParams named = *SearchParams{.k = 1000, .epsilon = 0.2f}.Resolve(context);
   EXPECT_NEAR(named.Epsilon().At(1.6f), 0.3, kNear) << "beyond the last k, that of the last";
 }

@@ -8,6 +8,8 @@ namespace {
 
 /// A larger epsilon would include nearly everything.
 constexpr float kMostEpsilon = 4;
+/// epsilon reaches its least value at kLeastScale / kHalvings: a guess.
+constexpr double kHalvings = 32;
 
 std::uint32_t Scaled(std::uint32_t width, double by) {
   return static_cast<std::uint32_t>(
@@ -24,7 +26,11 @@ void ScaleEnd(double ef_scale, ResolvedParams& params) {
     params.ef_l0 = Scaled(params.ef_l0, ef_scale);
     return;
   }
-  params.epsilon = std::min(kMostEpsilon, static_cast<float>(ef_scale) * *params.epsilon);
+  // Below kLeastScale, where it is nearly 0, each halving takes more from it.
+  const double share = std::max(0.0, std::log2(kLeastScale / ef_scale) / std::log2(kHalvings)),
+               below = EpsilonLine::kLeast * share * share;
+  params.epsilon = std::clamp(static_cast<float>(ef_scale * *params.epsilon + below),
+                              EpsilonLine::kLeast, kMostEpsilon);
   // If distances are alike, epsilon ends nothing and the width must. At first a wider one
   // is for the hardest queries: 5 is a guess.
   params.ef_l0 = Scaled(params.ef_l0, std::max({1.0, ef_scale, ef_scale * ef_scale / 5}));
@@ -39,6 +45,10 @@ void ScaleCells(double ef_scale, ResolvedParams& params) {
 }
 
 }  // namespace
+
+double LeastEfScale(const ResolvedParams& at_one) {
+  return at_one.epsilon.has_value() && at_one.nprobe == 0 ? kLeastScale / kHalvings : kLeastScale;
+}
 
 float DefaultEpsilon(std::uint32_t k) { return 0.45f * std::pow(static_cast<float>(k), -0.4f); }
 

@@ -20,6 +20,11 @@ namespace hmann {
 ResolvedParams WithEfScale(const ResolvedParams& params, double ef_scale, std::uint64_t n,
                            std::uint64_t n1);
 
+/// The least ef_scale that makes a difference, to a calibration: below kLeastScale only
+/// `epsilon` does, which then falls below 0.
+constexpr double kLeastScale = 1.0 / 16;
+double LeastEfScale(const ResolvedParams& at_one);
+
 /// `epsilon` at ef_scale 1. The larger k is, the less far beyond the k-th neighbor are
 /// the candidates that lead to a neighbor. On 1M SIFT vectors, 0.45, 0.18 and 0.07 give a
 /// recall of about 0.97 for k = 1, 10 and 100.

@@ -134,6 +134,7 @@ constexpr ParamInfo kParams[] = {
                  "calibration adds some for queries whose neighbors are far; -1: expand all that "
                  "ef_l0 holds (default: chosen for k if ef_l0 is not given, otherwise -1)",
          .modes = {SearchMode::kGraph, SearchMode::kQuantized},
+         .least = EpsilonLine::kLeast,
          .most = 1e6,
          .whole = false,
          .off = -1}),

@@ -183,7 +183,7 @@ class Resolution {
   void ResolveEnd(bool has_other_end, std::uint32_t width_without) {
     const bool is_open = !options_.ef_l0.has_value();
     if (options_.epsilon.has_value()) {
-      if (*options_.epsilon >= 0) params_.epsilon = options_.epsilon;
+      if (*options_.epsilon >= EpsilonLine::kLeast) params_.epsilon = options_.epsilon;
     } else if (is_open && !has_other_end && context_.has_ratios) {
       params_.epsilon = DefaultEpsilon(params_.k);
     }

@@ -58,7 +58,7 @@ struct CandidatePool {
   }
 
   void UpdateLimit() {
-    limit = EpsilonLimit(params, params.k, 1).Limit(index->kernels, results, results);
+    limit = EpsilonLimit(params, params.k, 1).End(index->kernels, results, results);
   }
 
   /// The first node at or after `id` that may be an answer; n: none.

@@ -19,8 +19,7 @@ inline DistanceKey MostKey(const Kernels& kernels, const ResolvedParams& params)
   return params.max_distance.has_value() ? kernels.ToKey(*params.max_distance) : ~DistanceKey{0};
 }
 
-/// The parameter `epsilon` as a traversal uses it. Candidates beyond it need not even be
-/// kept, because the kth best can only come nearer.
+/// The parameter `epsilon` as a traversal uses it.
 class EpsilonLimit {
  public:
   EpsilonLimit() = default;  ///< no limit
@@ -36,11 +35,22 @@ class EpsilonLimit {
     return limit;
   }
 
-  /// Candidates with a larger key are farther than (1 + epsilon) x the last of `found`
-  /// that is wanted: the kth, or the nearest beyond which there are no answers. While it
-  /// is not known, there is no limit. `met`: the nearest nodes met, those of `found` and
-  /// others.
-  DistanceKey Limit(const Kernels& kernels, const Beam& found, const Beam& met) const {
+  /// A search ends at a candidate with a larger key. It is farther than (1 + epsilon) x
+  /// the last of `found` that is wanted: the kth, or the nearest beyond which no answers
+  /// are. While it is not known, there is no limit. `met`: the nearest nodes met, those
+  /// of `found` and others.
+  DistanceKey End(const Kernels& kernels, const Beam& found, const Beam& met) const {
+    return Limit(kernels, found, met, EpsilonLine::kLeast);
+  }
+  /// Nodes with a larger key are neither expanded nor answers, and the kth best can only
+  /// come nearer.
+  DistanceKey Kept(const Kernels& kernels, const Beam& found, const Beam& met) const {
+    return Limit(kernels, found, met, 0);
+  }
+  DistanceKey most() const { return most_; }
+
+ private:
+  DistanceKey Limit(const Kernels& kernels, const Beam& found, const Beam& met, float least) const {
     if (!epsilon_.has_value() || found.size() == 0) return ~DistanceKey{0};
     DistanceKey last = std::max(most_, found.key(0));
     if (found.size() >= k_) last = std::min(last, found.key(k_ - 1));
@@ -49,11 +59,9 @@ class EpsilonLimit {
     const float of_index = unit_ * distance;
     const float epsilon =
         ranks_.empty() ? epsilon_->At(of_index) : AtRank(met.Rank(last), of_index);
-    return kernels.ToKey((1 + epsilon) * distance);
+    return kernels.ToKey((1 + std::max(epsilon, least)) * distance);
   }
-  DistanceKey most() const { return most_; }
 
- private:
   void SetRanks(const ResolvedParams& params, DistanceKey most) {
     ranks_ = std::span(params.rank_epsilon).first(params.rank_steps);
     first_rank_ = params.max_distance.has_value() ? 1 : params.k;

@@ -45,7 +45,7 @@ TEST(EpsilonLimit, TheNarrowerTheLessWork) {
     EXPECT_EQ(endless.labels, without.labels);
     EXPECT_EQ(endless.expanded, without.expanded);
     std::uint64_t before = without.expanded;
-    for (const float epsilon : {0.5f, 0.2f, 0.0f}) {
+    for (const float epsilon : {0.5f, 0.2f, 0.0f, -0.2f, -0.5f}) {
       const std::uint64_t expanded = AnswerWith(epsilon, mode).expanded;
       EXPECT_LT(expanded, before) << "epsilon " << epsilon;
       before = expanded;

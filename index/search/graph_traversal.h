@@ -92,7 +92,7 @@ class GraphTraversal {
 
   void NextCandidates() {
     Beam& beam = scratch_->beam;
-    const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_, beam);
+    const DistanceKey limit = limit_.End(index_->kernels, *nearest_, beam);
     const auto goes_on = [&] {
       return beam.HasNext(beam.width()) && beam.key(beam.next()) <= limit;
     };
@@ -169,7 +169,7 @@ class GraphTraversal {
     for (std::uint32_t i = 0; i < wanted_size_; ++i) batch.Add(wanted_[i], records[i]);
     batch.Score(index_->kernels, query_);
     if (results_ != nullptr) results_->Offer(batch);
-    const DistanceKey limit = limit_.Limit(index_->kernels, *nearest_, scratch_->beam);
+    const DistanceKey limit = limit_.Kept(index_->kernels, *nearest_, scratch_->beam);
     scratch_->beam.DropBeyond(limit);
     batch.Keep(std::min(limit, scratch_->beam.bound()));
     scratch_->beam.InsertMany(batch.keys.data(), batch.ids.data(), batch.size);

@@ -83,8 +83,8 @@ TEST(QuantizedTraversal, IsTheReferenceAtManyParams) {
                                       absl::string_view(Name(metric).data()), " replicas ",
                                       replicas, ", ef_l0 ", ef_l0, ", cells ", cells, ", stop ",
                                       stop.value_or(-1)));
-            for (const float epsilon : {-1.0f, 0.0f, 0.3f}) {
-              if (epsilon >= 0 && metric == Metric::kInnerProduct) continue;
+            for (const float epsilon : {-1.0f, -0.2f, 0.0f, 0.3f}) {
+              if (epsilon > -1 && metric == Metric::kInnerProduct) continue;
               SCOPED_TRACE(absl::StrCat("epsilon ", epsilon));
               ++query;
               ExpectQuantizedReference(index, query,

@@ -59,8 +59,8 @@ void ExpectReferenceAtManyParams(const RandomShape& shape) {
           if (mode != SearchMode::kGraph) continue;
           for (const std::uint32_t width : {1u, 2u, 8u}) {
             options.beam_width = width;
-            for (const float epsilon : {-1.0f, 0.0f, 0.3f, 1.5f}) {
-              if (epsilon >= 0 && !index.placed().Context().has_ratios) continue;
+            for (const float epsilon : {-1.0f, -0.2f, 0.0f, 0.3f, 1.5f}) {
+              if (epsilon > -1 && !index.placed().Context().has_ratios) continue;
               options.epsilon = epsilon;
               ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options))
                   << "width " << width << ", epsilon " << epsilon;

@@ -41,7 +41,7 @@ class UpperTraversal {
     const bool in_l1 = !search_.is_greedy();
     Observer observer = Watch(in_l1);
     const DistanceKey limit =
-        in_l1 ? limit_.Limit(index_->kernels, scratch_->beam, scratch_->beam) : ~DistanceKey{0};
+        in_l1 ? limit_.Kept(index_->kernels, scratch_->beam, scratch_->beam) : ~DistanceKey{0};
     const bool over = search_.Step(index_->upper[layer_ - 1], query_, *scratch_, observer, limit);
     stepped_ = observer.stepped;
     if (!over) return;

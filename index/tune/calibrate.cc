@@ -38,7 +38,11 @@ constexpr Wanted kWanted[] = {{1, 2500}, {10, 2500}, {100, 500}, {1000, 100}, {1
 constexpr double kNothing = 0.001;
 /// Every curve has a point near these recalls, ascending. For k above 100 it begins near
 /// the default one: these searches took two thirds of the time of a calibration.
-constexpr double kCalibrated[] = {kLeastRecall, 0.9, kDefaultRecall, 0.99};
+constexpr double kCalibrated[] = {kLeastRecall, 0.9, kDefaultRecall}, kHighest = 0.99;
+/// A predicted recall may be off by kMayBeOff. Where kErrors standard errors are more,
+/// it is less than what the queries found: a thousand of them found 0.90 at k = 1 where
+/// others found 0.8765 (text). Both are guesses.
+constexpr double kErrors = 1.5, kMayBeOff = 0.005;
 constexpr std::uint32_t kMostUsualK = 100;
 /// The nearest neighbor of a vector that is left out was linked by it, so it is missed
 /// more often than that of a query. Others are not: from this k on, predicted and found
@@ -48,7 +52,7 @@ constexpr std::uint32_t kLeastUnbiased = 10;
 /// recall, and shift the curve by the difference they find there. Cost is
 /// proportional to queries, and the slope of recall depends less on the choice of queries
 /// than its level. With 300 queries, text at k = 1 found 0.864 in place of 0.90. The
-/// numbers are guesses from text.
+/// numbers are guesses from text. Those that a user gives are all run at every point.
 constexpr std::uint64_t kSomeOf1 = 1200, kSome = 600, kSomeOf100 = 150, kSomeOfMore = 30;
 /// Bytes of vectors that all queries together may compare, and a part of them at one
 /// point: about two seconds, of which usual searches take a tenth. Data that is hard to
@@ -306,29 +310,34 @@ class CalibrationOfIndex {
       const ResolvedParams params = WithEfScale(at_one, ef_scale, context.n, context.n1);
       return mode.has_value() ? runs.Run(params, of) : Count(params, of, runs, runs_left_in);
     };
-    const std::uint64_t some = Some(queries, k);
+    const bool are_given = !options_.queries.empty();
+    const std::uint64_t some = are_given ? queries : Some(queries, k);
     const PointsOfCurve measure(count, some, context.row_bytes,
-                                k == 1 ? kMostBytes / 4 : kMostAtAPoint);
-    EfScaleCurve curve(measure, static_cast<double>(some * k), static_cast<double>(context.n));
-    std::optional<EfScaleCurve::Point> middle, highest;
+                                are_given || k == 1 ? kMostBytes / 4 : kMostAtAPoint);
+    EfScaleCurve curve(measure, static_cast<double>(some * k), static_cast<double>(context.n),
+                       LeastEfScale(at_one));
+    std::optional<EfScaleCurve::Point> middle;
+    bool reaches = true;
     for (const double recall : kCalibrated) {
       if (k > kMostUsualK && recall < kDefaultRecall) continue;
       const double close = recall == kLeastRecall ? kCloseToLeast : kClose * (1 - recall);
-      HMANN_ASSIGN_OR_RETURN(const auto point, curve.Reach(recall, close));
+      HMANN_ASSIGN_OR_RETURN(const auto point,
+                             curve.Reach(recall, close, 0, recall > kLeastRecall));
       // Settings of the upper layers alone that are no default there are not stored.
       if (mode.has_value() && curve.points().back().counted.recall < kCalibrated[0])
         return absl::OkStatus();
-      highest = point;
-      if (!point.has_value()) break;
-      if (recall <= kDefaultRecall) middle = point;
+      reaches = point.has_value();
+      if (!reaches) break;
+      middle = point;
     }
     if (!middle.has_value()) middle = curve.points().back();
     queries = Affordable(queries, middle->counted.Work(), context.row_bytes, kMostBytes);
     HMANN_ASSIGN_OR_RETURN(const Counted all, count(middle->ef_scale, queries));
     const auto answers = static_cast<double>(queries * k);
-    const double shift = Logit(all.recall, answers) - Logit(middle->counted.recall, answers);
-    if (highest.has_value() && shift < 0) {  // it may take the highest recall out of reach
-      const double most = 1 / (1 + std::exp(shift - Logit(kCalibrated[3], answers)));
+    const double told = std::min(all.recall, RecallLowerBound(all, kErrors) + kMayBeOff);
+    const double shift = Logit(told, answers) - Logit(middle->counted.recall, answers);
+    if (reaches) {
+      const double most = 1 / (1 + std::exp(shift - Logit(kHighest, answers)));
       HMANN_RETURN_IF_ERROR(curve.Reach(most, kClose * (1 - most)).status());
     }
     Calibration::Curve& made = calibration_.curves.emplace_back();

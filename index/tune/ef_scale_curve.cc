@@ -73,19 +73,25 @@ bool EfScaleCurve::Saturated(double recall) const {
 
 absl::StatusOr<std::optional<EfScaleCurve::Point>> EfScaleCurve::Reach(double recall,
                                                                        double tolerance,
-                                                                       double guess) {
-  constexpr int kMostRuns = 12;
+                                                                       double guess,
+                                                                       bool brackets) {
+  constexpr int kMostRuns = 12, kMostForBelow = 2;
+  int for_below = 0;
   constexpr double kAsClose = 1.01;  // ratio of two ef_scales with no relevant setting between them
   for (int runs = 0; runs < kMostRuns; ++runs) {
     const Point *above = Lowest(recall), *below = Highest(recall);
-    if (above != nullptr && above->counted.recall < recall + tolerance) break;
+    const bool is_close = above != nullptr && above->counted.recall < recall + tolerance,
+               lacks_one =
+                   brackets && below != nullptr && below->counted.recall <= recall - tolerance;
+    if (is_close && (!lacks_one || for_below++ == kMostForBelow)) break;
     if (above != nullptr && (below != nullptr ? above->ef_scale < kAsClose * below->ef_scale
-                                              : above->ef_scale <= kLeast))
+                                              : above->ef_scale <= least_))
       break;
     if (above == nullptr && below != nullptr &&
         (below->ef_scale >= kMost || Saturated(recall) || below->counted.Work() >= scan_))
       break;
-    const double ef_scale = std::clamp(Guess(recall, guess), kLeast, kMost);
+    const double wanted = is_close ? recall - tolerance / 2 : recall;
+    const double ef_scale = std::clamp(Guess(wanted, guess), least_, kMost);
     HMANN_RETURN_IF_ERROR(At(ef_scale));
   }
   const Point* found = Lowest(recall);
@@ -135,9 +141,9 @@ DifficultyOfQueries::DifficultyOfQueries(const LearningSet& learning, std::uint3
   take(order.size() - third, far_);
 }
 
-absl::StatusOr<double> DifficultyOfQueries::EpsilonFor(const Third& third,
-                                                       const SearchContext& context,
-                                                       CountingRuns& runs) const {
+absl::StatusOr<std::optional<double>> DifficultyOfQueries::EpsilonFor(const Third& third,
+                                                                      const SearchContext& context,
+                                                                      CountingRuns& runs) const {
   SearchParams graph{.k = k_, .mode = SearchMode::kGraph};
   HMANN_ASSIGN_OR_RETURN(const ResolvedParams at_one, graph.Resolve(context));
   const auto scaled = [&](double ef_scale) {
@@ -145,20 +151,21 @@ absl::StatusOr<double> DifficultyOfQueries::EpsilonFor(const Third& third,
   };
   const auto answers = static_cast<double>(third.queries.size() * k_);
   EfScaleCurve curve([&](double ef_scale) { return runs.Run(scaled(ef_scale), third.queries); },
-                     answers, static_cast<double>(context.n));
+                     answers, static_cast<double>(context.n), LeastEfScale(at_one));
   HMANN_ASSIGN_OR_RETURN(const auto reached,
                          curve.Reach(kDefaultRecall, kClose * (1 - kDefaultRecall)));
-  if (!reached.has_value()) return -1;
-  return scaled(Interpolated(curve.points(), kDefaultRecall, answers)).epsilon.value_or(-1);
+  if (!reached.has_value()) return std::nullopt;
+  return scaled(Interpolated(curve.points(), kDefaultRecall, answers)).epsilon;
 }
 
 absl::StatusOr<float> DifficultyOfQueries::MeasureRise(const SearchContext& context,
                                                        CountingRuns& runs) const {
   if (!(far_.distance > kLeastRatio * near_.distance)) return 0;
-  HMANN_ASSIGN_OR_RETURN(const double near, EpsilonFor(near_, context, runs));
-  if (near < 0) return 0;
-  HMANN_ASSIGN_OR_RETURN(const double far, EpsilonFor(far_, context, runs));
-  return static_cast<float>(std::max(0.0, far - near) / (far_.distance - near_.distance));
+  HMANN_ASSIGN_OR_RETURN(const auto near, EpsilonFor(near_, context, runs));
+  if (!near.has_value()) return 0;
+  HMANN_ASSIGN_OR_RETURN(const auto far, EpsilonFor(far_, context, runs));
+  return static_cast<float>(std::max(0.0, far.value_or(-1) - *near) /
+                            (far_.distance - near_.distance));
 }
 
 }  // namespace hmann

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "hmann/search_params.h"
+#include "index/params/ef_scale.h"
 #include "index/tune/counting.h"
 #include "index/tune/learning_set.h"
 
@@ -22,19 +23,23 @@ class EfScaleCurve {
   };
   using Run = std::function<absl::StatusOr<Counted>(double ef_scale)>;
 
-  /// The range of ef_scale that Reach searches.
-  static constexpr double kLeast = 1.0 / 16, kMost = 32;
+  /// The highest ef_scale that Reach tries.
+  static constexpr double kMost = 32;
 
   /// `answers`: neighbors that all queries of a run search for in total. `scan`:
-  /// distances and estimates a query from which on no higher ef_scale is tried.
-  EfScaleCurve(Run run, double answers, double scan = std::numeric_limits<double>::infinity())
-      : run_(std::move(run)), answers_(answers), scan_(scan) {}
+  /// distances and estimates a query from which on no higher ef_scale is tried. `least`:
+  /// the lowest that is.
+  EfScaleCurve(Run run, double answers, double scan = std::numeric_limits<double>::infinity(),
+               double least = kLeastScale)
+      : run_(std::move(run)), answers_(answers), scan_(scan), least_(least) {}
 
   /// Finds a point whose recall is at least `recall`, and less than `recall` +
   /// `tolerance` where the parameters can be set that finely. `guess`: an ef_scale that
-  /// may be near; 0: none. Returns nullopt if no ef_scale reaches it. Errors: those of
-  /// the run.
-  absl::StatusOr<std::optional<Point>> Reach(double recall, double tolerance, double guess = 0);
+  /// may be near; 0: none. `brackets`: two runs more look for one below whose recall is
+  /// more than `recall` - `tolerance`, so that what lies between can be interpolated.
+  /// Returns nullopt if no ef_scale reaches it. Errors: those of the run.
+  absl::StatusOr<std::optional<Point>> Reach(double recall, double tolerance, double guess = 0,
+                                             bool brackets = false);
 
   /// Measures a point. Errors: those of the run.
   absl::Status At(double ef_scale);
@@ -49,7 +54,7 @@ class EfScaleCurve {
   bool Saturated(double recall) const;
 
   Run run_;
-  double answers_, scan_;
+  double answers_, scan_, least_;
   std::vector<Point> points_;
 };
 
@@ -74,8 +79,8 @@ class DifficultyOfQueries {
     double distance = 0;  ///< mean of the kth neighbors
   };
 
-  absl::StatusOr<double> EpsilonFor(const Third& third, const SearchContext& context,
-                                    CountingRuns& runs) const;
+  absl::StatusOr<std::optional<double>> EpsilonFor(const Third& third, const SearchContext& context,
+                                                   CountingRuns& runs) const;
 
   const std::uint32_t k_;
   float typical_ = 0;

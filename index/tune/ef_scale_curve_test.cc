@@ -90,6 +90,41 @@ TEST(EfScaleCurve, TakesTheNextAboveWhereParamsAreCoarse) {
   EXPECT_NEAR((*point)->counted.recall, 0.7, 1e-9);
 }
 
+/// Recall jumps from 0.85 to 0.96 between two settings, so a point below 0.95 is far.
+TEST(EfScaleCurve, LooksForAPointBelowToInterpolate) {
+  for (const bool brackets : {false, true}) {
+    int runs = 0;
+    EfScaleCurve curve(
+        [&runs](double ef_scale) -> absl::StatusOr<Counted> {
+          ++runs;
+          return Counted{.queries = 1000, .recall = ef_scale < 0.5 ? 0.85 : 0.95 + 0.02 * ef_scale};
+        },
+        10000);
+    ASSERT_TRUE(curve.At(0.3).ok());
+    const auto reached = curve.Reach(0.95, 0.025, 0.6, brackets);
+    ASSERT_TRUE(reached.ok() && reached->has_value());
+    EXPECT_GE((*reached)->counted.recall, 0.95);
+    EXPECT_EQ(runs, brackets ? 4 : 2);
+  }
+}
+
+TEST(EfScale, EpsilonFallsBelowZeroAtItsEnd) {
+  ResolvedParams at_one, of_cells;
+  at_one.mode = SearchMode::kGraph;
+  at_one.epsilon = 0.16f;
+  of_cells.mode = SearchMode::kQuantized;
+  of_cells.nprobe = 9;
+  const auto epsilon = [&](double ef_scale) {
+    return *WithEfScale(at_one, ef_scale, 100000, 10000).epsilon;
+  };
+  EXPECT_FLOAT_EQ(epsilon(kLeastScale), 0.01f);
+  EXPECT_NEAR(epsilon(LeastEfScale(at_one)), EpsilonLine::kLeast, 1e-3);
+  for (double ef_scale = 8; ef_scale > LeastEfScale(at_one); ef_scale *= 0.9)
+    EXPECT_LT(epsilon(0.9 * ef_scale), epsilon(ef_scale) + 1e-6f) << ef_scale;
+  EXPECT_NEAR(epsilon(0.99 * kLeastScale), epsilon(kLeastScale), 1e-3) << "there is no step";
+  EXPECT_EQ(LeastEfScale(of_cells), kLeastScale);
+}
+
 TEST(EfScaleCurve, PassesOnWhatARunSays) {
   EfScaleCurve curve([](double) -> absl::StatusOr<Counted> { return absl::CancelledError("no"); },
                      1);

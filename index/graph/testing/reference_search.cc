@@ -76,7 +76,7 @@ class Reference {
   }
 
   bool IsBeyondEpsilon(const Scored& scored, DistanceKey key, float epsilon) const {
-    if (epsilon < 0 || scored.all.size() < params_.k) return false;
+    if (epsilon <= -1 || scored.all.size() < params_.k) return false;
     const DistanceKey kth = std::next(scored.all.begin(), params_.k - 1)->key;
     return key > index_.kernels.ToKey((1 + epsilon) * index_.kernels.ToDistance(kth));
   }

@@ -12,7 +12,7 @@ namespace hmann {
 /// The mean recall that the default parameters aim at, if the index is calibrated.
 constexpr double kDefaultRecall = 0.95;
 /// The least recall that is calibrated.
-constexpr double kLeastRecall = 0.85;
+constexpr double kLeastRecall = 0.8;
 
 /// The origin of learning queries that are vectors of the index.
 inline constexpr char kLeftOutInTurn[] = "left out in turn";
