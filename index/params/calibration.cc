@@ -25,7 +25,7 @@ Calibration::Found On(const Calibration::Curve& curve, double recall) {
     return {point.ef_scale, point.recall, point.distances};
   }
   const auto below = above - 1;
-  // A step that no setting divides.
+  // A step that no setting divides, as near epsilon 0. The ratio is a guess.
   constexpr float kAsClose = 1.02f;
   if (above->ef_scale < kAsClose * below->ef_scale)
     return {above->ef_scale, above->recall, above->distances};

@@ -75,7 +75,7 @@ absl::StatusOr<std::optional<EfScaleCurve::Point>> EfScaleCurve::Reach(double re
                                                                        double tolerance,
                                                                        double guess,
                                                                        bool brackets) {
-  constexpr int kMostRuns = 12, kMostForBelow = 2;
+  constexpr int kMostRuns = 12, kMostForBelow = 2;  // guesses
   int for_below = 0;
   constexpr double kAsClose = 1.01;  // ratio of two ef_scales with no relevant setting between them
   for (int runs = 0; runs < kMostRuns; ++runs) {

@@ -44,7 +44,8 @@ constexpr std::size_t kRankSteps = 12;
 /// `epsilon` as a function of the query. The farther the kth nearest that a search has
 /// found, the more is missing at the same epsilon, whatever kind of query it is.
 struct EpsilonLine {
-  /// Below 0, a search ends before the kth nearest that it has found is certain.
+  /// Below 0, a search ends before the kth nearest that it has found is certain. How far
+  /// below is a guess.
   static constexpr float kLeast = -0.5f;
   float base = 0, rise = 0;
   /// For a query whose kth nearest is at this distance.
