@@ -137,9 +137,9 @@ TEST_F(Sample, RecallGrowsWithEachEf) {
 
 TEST_F(Sample, AnswersDoNotDependOnTheTier) {
   const SearchParams pool{.k = 10, .ef_l1 = 8, .ef_l0 = 50, .mode = SearchMode::kGraph},
-      beams{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .mode = SearchMode::kMultiStart};
+      multi_start{.k = 10, .ef_l1 = 24, .ef_l0 = 2, .mode = SearchMode::kMultiStart};
   const Answers by_best_first = SearchAll(index_, *queries_, pool),
-                by_beams = SearchAll(index_, *queries_, beams);
+                by_multi_start = SearchAll(index_, *queries_, multi_start);
   for (const OpenOptions& options : {OpenOptions{"dram", "dram"}, OpenOptions{"mapped", "mapped"},
                                      OpenOptions{"dram", "mapped:" + *folder_ / "copy"},
                                      OpenOptions{"dram", "mapped:" + *folder_ / "copy"}}) {
@@ -148,9 +148,9 @@ TEST_F(Sample, AnswersDoNotDependOnTheTier) {
     ASSERT_TRUE(index.ok()) << index.status();
     (*index)->Warm();
     ASSERT_NO_FATAL_FAILURE(ExpectSame(SearchAll(*index, *queries_, pool), by_best_first));
-    const Answers found = SearchAll(*index, *queries_, beams);
-    ASSERT_NO_FATAL_FAILURE(ExpectSame(found, by_beams));
-    EXPECT_EQ(found.total.node_reads, by_beams.total.node_reads);
+    const Answers found = SearchAll(*index, *queries_, multi_start);
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(found, by_multi_start));
+    EXPECT_EQ(found.total.node_reads, by_multi_start.total.node_reads);
     bool slow_is_named = false;
     for (const Placement& placement : (*index)->Placements()) {
       EXPECT_GT(placement.bytes, 0u) << placement.structure;

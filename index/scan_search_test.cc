@@ -270,7 +270,7 @@ TEST(Scan, NoSearchComputesTwiceItsDistances) {
           }
         }
       }
-      // The widest beams, one after the other.
+      // All of L1 as candidates.
       const SearchParams beams{
           .k = 10, .ef_l1 = n, .ef_l0 = 40, .mode = SearchMode::kMultiStart, .query_threads = 2};
       EXPECT_LE(built.Search(built.Open(), beams).most, 2 * n);

@@ -101,6 +101,12 @@ class Beam {
     return Insert(key, id);
   }
 
+  /// Marks as expanded all candidates but the `part`th, counted from 0, of each `parts`.
+  void Deal(std::uint32_t part, std::uint32_t parts) {
+    for (std::uint32_t i = 0; i < size_; ++i) entries_[i] |= i % parts == part ? 0 : 1;
+    while (next_ < size_ && expanded(next_)) ++next_;
+  }
+
   /// No candidate before this position is unexpanded.
   std::uint32_t next() const { return next_; }
   /// True while some candidate among the first `window` is not expanded.

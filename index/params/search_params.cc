@@ -145,9 +145,9 @@ class Resolution {
 
   /// No search takes much longer than a scan. One that the calibration expects to take
   /// that long is a scan at once. Where the user names the parameters of a graph search,
-  /// they are obeyed: it computes no distance twice, as beams of a multi-start search do.
-  /// Among matches, which may be far away, only a named mode keeps it from giving way.
-  /// Those leave room for L1, a scan and reranking below twice n (5/8 is a guess). Curves
+  /// they are obeyed: it computes no distance twice, as two threads do. With a filter,
+  /// whose matches may be far away, only a named mode keeps it from giving way. Those
+  /// leave room for L1, a scan and reranking below twice n (5/8 is a guess). Curves
   /// without codes decide, because those with codes count few distances.
   void BoundByScan() {
     const bool in_dram = !context_.far && !context_.block_tier && context_.row_bytes > 0;

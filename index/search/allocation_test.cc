@@ -71,22 +71,5 @@ TEST(MemoryExecutor, TheSteadyStateAllocatesNothing) {
   EXPECT_EQ(OnePass(runner, queries, nearest), 0u);
 }
 
-TEST(MemoryExecutor, BeamsTakeNoMemoryForEachCandidate) {
-  const RandomIndex index({.n = 20000, .n1 = 10000, .m = 4, .dim = 4});
-  const SearchParams narrow{.k = 10, .ef_l1 = 64, .ef_l0 = 2, .mode = SearchMode::kMultiStart},
-      wide{.k = 10, .ef_l1 = 10000, .ef_l0 = 2, .mode = SearchMode::kMultiStart};
-  std::uint64_t made[2];
-  for (int i = 0; i < 2; ++i) {
-    ParamsExecutor runner(index.placed());
-    std::vector<Neighbor> nearest;
-    const std::uint64_t before = allocations.load();
-    ASSERT_TRUE(
-        runner.Search(index.Query(0).data(), i == 0 ? narrow : wide, &nearest, nullptr, {}).ok());
-    made[i] = allocations.load() - before;
-  }
-  EXPECT_LT(made[1], made[0] + 200)
-      << "the scratch of ten thousand beams is that of those in flight";
-}
-
 }  // namespace
 }  // namespace hmann

@@ -17,15 +17,19 @@ using Clock = StopCheck::Clock;
 /// million SIFT vectors.
 constexpr std::uint64_t kMostFrames = 1024;
 
+/// Parts of a multi-start search that read side by side; the others follow.
+std::uint32_t PartsAtOnce(const ResolvedParams& params) {
+  return params.prefetch == Prefetch::kOff ? 1 : std::min(params.query_threads, kMaxGraphWidth);
+}
+
 }  // namespace
 
 std::uint32_t DiskExecutor::MinFrames(const PlacedIndex& index, const ResolvedParams& params) {
   const std::uint32_t links = index.records.max_links;
   if (params.mode == SearchMode::kQuantized) return std::max(links, kMaxBeamWidth) + 2 * kUpcoming;
   const bool may_scan = params.mode == SearchMode::kScan || params.matches != nullptr;
-  const auto lists = params.mode == SearchMode::kMultiStart
-                         ? static_cast<std::uint32_t>(kBeamsAtOnce)
-                         : params.beam_width;
+  const std::uint32_t lists =
+      params.mode == SearchMode::kMultiStart ? PartsAtOnce(params) : params.beam_width;
   return std::max(lists * links, may_scan ? kMaxBeamWidth : 0) + 2 * kUpcoming;
 }
 
@@ -52,6 +56,7 @@ absl::Status DiskExecutor::Prepare(std::uint32_t in_flight, const ResolvedParams
 
 void DiskExecutor::Start(Slot& slot, const QueryBatch& batch, std::size_t which) {
   slot.frames.Clear();
+  slot.reads.resize(batch.params.query_threads);
   for (Reads& reads : slot.reads) {
     reads.places.clear();
     reads.here = 0;
@@ -66,11 +71,7 @@ void DiskExecutor::Start(Slot& slot, const QueryBatch& batch, std::size_t which)
   // While cells are scored, the device would be idle if it reads for no other query.
   const bool idle = batch.in_flight <= 1 && batch.params.prefetch != Prefetch::kOff;
   slot.query.AnnounceReads(idle ? &slot : nullptr);
-  // Beams that waited for each other's slowest read would leave the device idle, so each
-  // advances by itself.
-  const std::uint32_t parts = batch.params.prefetch == Prefetch::kOff ? 1 : kBeamsAtOnce;
-  absl::Status status = slot.query.Open(batch.query(which), batch.params, batch.ListsReads(), parts,
-                                        parts > 1 ? 1 : 0);
+  absl::Status status = slot.query.Open(batch.query(which), batch.params, batch.ListsReads());
   if (!status.ok()) return Finish(slot, batch, status);
   Advance(slot, batch);
 }
@@ -125,15 +126,15 @@ bool DiskExecutor::StepTraversal(Slot& slot, const ResolvedParams& params) {
   const std::span<MultiStartTraversal> parts = slot.query.Parts();
   bool goes_on = false;
   if (parts.size() > 1) {
-    bool done = true;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (StillWaits(slot, slot.reads[i])) {
-        done = false;
-        continue;
-      }
+    std::uint32_t left = PartsAtOnce(params);
+    for (std::size_t i = 0; i < parts.size() && left > 0; ++i) {
+      if (parts[i].Done()) continue;
+      --left;
+      if (StillWaits(slot, slot.reads[i])) continue;
       while (!parts[i].Done() && Step(slot, slot.reads[i], parts[i], params)) goes_on = true;
-      done = done && parts[i].Done();
     }
+    const bool done =
+        std::ranges::all_of(parts, [](const MultiStartTraversal& part) { return part.Done(); });
     if (done) slot.query.Next();
     return goes_on || done;
   }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -48,7 +47,7 @@ class DiskExecutor : public Executor {
     bool moved = false;                     ///< a read that it waits for was done
     std::size_t which = 0;                  ///< number of its query
     StopCheck::Clock::time_point cut;       ///< when its budget is spent
-    std::array<Reads, kBeamsAtOnce> reads;  ///< of its traversal, or of each part of it
+    std::vector<Reads> reads;               ///< of its traversal, or of each part of it
     std::vector<const std::byte*> records;  ///< scratch
   };
 

@@ -17,7 +17,7 @@ namespace hmann {
 /// the traversal uses codes of scalar quantization. It ends when every candidate of its
 /// beam is expanded, or when the nearest unexpanded one is beyond epsilon of the kth.
 ///
-/// `--mode graph` is one such traversal; `--mode multi-start` is many of them
+/// `--mode graph` is one such traversal; `--mode multi-start` is one a thread
 /// (multi_start_traversal.h).
 class GraphTraversal {
  public:

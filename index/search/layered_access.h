@@ -11,7 +11,6 @@
 #include "index/search/access.h"
 #include "index/search/cached_records.h"
 #include "index/search/migration.h"
-#include "index/search/multi_start_traversal.h"
 #include "index/search/placed_index.h"
 #include "index/search/slow_memory.h"
 
@@ -29,7 +28,8 @@ class LayeredAccess {
         memory_(index.emulated, &shared.lines),
         pages_(shared.pages),
         migration_(index, memory_, counts_),
-        fast_(std::max<std::size_t>(kBeamsAtOnce * index.records.max_links, kMaxBeamWidth)),
+        fast_(std::max<std::size_t>(std::size_t{kMaxGraphWidth} * index.records.max_links,
+                                    kMaxBeamWidth)),
         cached_(index, fast_.size(), counts_) {}
   LayeredAccess(const LayeredAccess&) = delete;
 

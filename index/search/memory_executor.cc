@@ -108,8 +108,8 @@ bool MemoryExecutor::Begin(Slot<Access>& slot, const QueryBatch& batch, std::siz
     shared_.pages.Begin();
     slot.access.Begin(batch.params.prefetch);
     slot.query.Exclude(batch.limits.excluded);
-    const absl::Status opened = slot.query.Open(batch.query(*next), batch.params,
-                                                batch.ListsReads(), batch.params.query_threads);
+    const absl::Status opened =
+        slot.query.Open(batch.query(*next), batch.params, batch.ListsReads());
     if (opened.ok() && slot.query.Done()) {  // nothing matches
       slot.which = *next;
       Finish(slot, batch);

@@ -102,11 +102,8 @@ class BasicQuery {
   explicit BasicQuery(const PlacedIndex& index) : index_(index), vector_(index.kernels.row_bytes) {}
 
   /// `parameters` must outlive the query. `lists_reads`: the number of distinct records
-  /// read will be needed. `parts`, `in_step`: for a multi-start search (TraversalStart);
-  /// Parts() then has its actual parts. Errors: those of EncodeRow; the query is then
-  /// done.
-  absl::Status Open(const void* vector, const ResolvedParams& params, bool lists_reads,
-                    std::uint32_t parts = 1, std::uint32_t in_step = 0) {
+  /// read will be needed. Errors: those of EncodeRow; the query is then done.
+  absl::Status Open(const void* vector, const ResolvedParams& params, bool lists_reads) {
     phase_ = Phase::kDone;
     if (absl::Status status = EncodeRow(index_.kernels, vector, vector_.data()); !status.ok())
       return status;
@@ -119,8 +116,6 @@ class BasicQuery {
       code_query_.resize(quantizer.query_bytes());
       quantizer.EncodeQuery(vector_.data(), code_query_.data(), code_scratch_);
     }
-    parts_ = parts;
-    in_step_ = in_step;
     answer_.cut_short = false;
     counters_.Clear(lists_reads);
     results_.Open(params.matches, Kept());
@@ -241,8 +236,6 @@ class BasicQuery {
             .params = *params_,
             .scratch = scratch_,
             .counters = counters_,
-            .parts = parts_,
-            .in_step = in_step_,
             .kept = Kept(),
             .results = params_->matches != nullptr ? &results_ : nullptr,
             .ahead = ahead_,
@@ -432,7 +425,6 @@ class BasicQuery {
   const ResolvedParams* params_ = nullptr;
   SearchMode mode_ = SearchMode::kGraph;  ///< of the traversal of L0
   bool scans_ = false, gave_up_ = false;
-  std::uint32_t parts_ = 1, in_step_ = 0;
   ReadsAhead* ahead_ = nullptr;
   LayerScratch scratch_;  ///< beam: what was found so far
   Results results_;

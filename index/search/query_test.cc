@@ -108,47 +108,70 @@ TEST(Query, ReadsNothingButTheRecordsThatItsWalksWant) {
   }
 }
 
-TEST(Query, PartsOfAMultiStartSearchAddUpToTheWhole) {
-  const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7});
-  const SearchParams options{.k = 10, .ef_l1 = 30, .ef_l0 = 2, .mode = SearchMode::kMultiStart};
-  const ResolvedParams params = *ResolveToEnd(options, index.placed());
-  const std::vector<std::byte> vector = index.Query(1);
-  std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, float>>> answers;
-  Counters before;
-  for (const std::uint32_t threads : {1u, 2u, 7u, 64u}) {
-    Query query(index.placed());
-    ASSERT_TRUE(query.Open(vector.data(), params, true, threads).ok());
-    std::vector<const std::byte*> records;
-    const auto run = [&](auto& traversal) {
-      while (!traversal.Done()) {
-        records.clear();
-        for (const NodeId id : traversal.Wanted()) records.push_back(index.placed().Record(id));
-        traversal.Absorb(records);
-      }
-    };
-    while (!query.Done()) {
-      if (query.Parts().empty()) query.Visit(run);
-      for (MultiStartTraversal& part : query.Parts()) run(part);
-      query.Next();
+/// Runs the whole query in one thread, part by part.
+Answer RunPartByPart(const PlacedIndex& index, Query& query) {
+  std::vector<const std::byte*> records;
+  const auto run = [&](auto& traversal) {
+    while (!traversal.Done()) {
+      records.clear();
+      for (const NodeId id : traversal.Wanted()) records.push_back(index.Record(id));
+      traversal.Absorb(records);
     }
-    Answer answer;
-    query.TakeAnswer(&answer);
-    answers[threads] = Pairs(answer.nearest);
-    VisitedSet read;
-    const Counters total = query.TakeCounters(read);
-    const std::uint64_t parts = std::min(threads, *options.ef_l1);
-    // Below its parts are the upper layers.
-    EXPECT_LT(total.longest_distances, total.distances_fast + total.distances_slow);
-    EXPECT_GE(parts * total.longest_distances, before.longest_distances);
-    if (threads == 1)
-      before = total;
-    else
-      EXPECT_LT(total.longest_distances, before.longest_distances);
-    EXPECT_EQ(total.node_accesses, before.node_accesses);
-    EXPECT_LE(total.longest_accesses, before.longest_accesses);
-    EXPECT_EQ(answers[threads], answers[1]) << threads << " threads";
+  };
+  while (!query.Done()) {
+    if (query.Parts().empty()) query.Visit(run);
+    for (MultiStartTraversal& part : query.Parts()) run(part);
+    query.Next();
   }
-  EXPECT_EQ(answers[1].size(), 10u);
+  Answer answer;
+  query.TakeAnswer(&answer);
+  return answer;
+}
+
+TEST(Query, ThreadsOfAMultiStartSearchDivideTheCandidates) {
+  const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7});
+  SearchParams options{.k = 10, .ef_l1 = 30, .ef_l0 = 2, .mode = SearchMode::kMultiStart};
+  Counters alone;
+  for (const std::uint32_t threads : {1u, 2u, 7u, 30u, 64u}) {
+    SCOPED_TRACE(absl::StrCat(threads, " threads"));
+    options.query_threads = threads;
+    const ResolvedParams params = *ResolveToEnd(options, index.placed());
+    Counters sum;
+    for (std::uint64_t number = 0; number < 20; ++number) {
+      Query query(index.placed());
+      ASSERT_TRUE(query.Open(index.Query(number).data(), params, true).ok());
+      EXPECT_EQ(RunPartByPart(index.placed(), query).nearest.size(), 10u);
+      VisitedSet read;
+      sum += query.TakeCounters(read);
+    }
+    if (threads == 1) alone = sum;
+    // Each has its own visited set, so together they compute more.
+    EXPECT_GE(sum.distances_slow, alone.distances_slow);
+    EXPECT_LE(sum.longest_distances, alone.longest_distances);
+    EXPECT_LE(alone.longest_distances, sum.longest_distances * threads);
+  }
+}
+
+TEST(Query, OneThreadOfAMultiStartSearchIsAGraphSearchFromAllCandidates) {
+  const RandomIndex index({.n = 2000, .n1 = 200, .m = 5, .dim = 7});
+  for (std::uint64_t number = 0; number < 40; ++number) {
+    std::vector<Answer> answers;
+    std::vector<Counters> counters;
+    for (const SearchMode mode : {SearchMode::kMultiStart, SearchMode::kGraph}) {
+      const ResolvedParams params =
+          *ResolveToEnd({.k = 10, .ef_l1 = 30, .ef_l0 = 30, .mode = mode}, index.placed());
+      Query query(index.placed());
+      ASSERT_TRUE(query.Open(index.Query(number).data(), params, true).ok());
+      answers.push_back(RunPartByPart(index.placed(), query));
+      VisitedSet read;
+      counters.push_back(query.TakeCounters(read));
+    }
+    EXPECT_EQ(Pairs(answers[0].nearest), Pairs(answers[1].nearest));
+    EXPECT_EQ(counters[0].expanded_l0, counters[1].expanded_l0);
+    EXPECT_EQ(counters[0].distances_slow, counters[1].distances_slow);
+    // What L1 has scored and dropped is scored again: V_t opens with EP alone.
+    EXPECT_GE(counters[0].distances_fast, counters[1].distances_fast);
+  }
 }
 
 /// Cut short after any number of steps, a query answers with the results whose records

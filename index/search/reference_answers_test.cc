@@ -22,8 +22,8 @@ void ExpectReference(const RandomIndex& index, ParamsExecutor& runner, std::uint
   const ReferenceAnswer expected = ReferenceSearch(
       reference, stored.data(),
       {options.k, *options.ef_l1, options.mode == SearchMode::kUpper ? 0 : *options.ef_l0,
-       options.mode == SearchMode::kGraph, options.beam_width.value_or(1),
-       options.epsilon.value_or(-1)});
+       options.mode == SearchMode::kGraph, options.query_threads.value_or(1),
+       options.beam_width.value_or(1), options.epsilon.value_or(-1)});
   std::vector<Neighbor> nearest;
   for (const Candidate& candidate : expected.nearest) {
     nearest.push_back(
@@ -56,6 +56,12 @@ void ExpectReferenceAtManyParams(const RandomShape& shape) {
           SearchParams options{.k = k, .ef_l1 = ef_l1, .ef_l0 = ef_l0, .mode = mode};
           if (mode == SearchMode::kUpper) options.ef_l0.reset();
           ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options));
+          for (const std::uint32_t threads : {2u, 4u, 8u}) {
+            if (mode != SearchMode::kMultiStart) break;
+            options.query_threads = threads;
+            ASSERT_NO_FATAL_FAILURE(ExpectReference(index, runner, query++, options))
+                << threads << " threads";
+          }
           if (mode != SearchMode::kGraph) continue;
           for (const std::uint32_t width : {1u, 2u, 8u}) {
             options.beam_width = width;

@@ -83,8 +83,6 @@ struct TraversalStart {
   /// so far, nearest first; visited: the nodes met on the way.
   LayerScratch& scratch;
   TraversalCounters& counters;
-  std::uint32_t parts = 1;      ///< parts that may advance side by side
-  std::uint32_t in_step = 0;    ///< beams that a part advances together; 0: to suit memory
   std::uint32_t kept = 0;       ///< this many of the nearest nodes found are wanted
   Results* results = nullptr;   ///< with a predicate: matches scored by L1 and graph L0
   ReadsAhead* ahead = nullptr;  ///< nullptr: no reads ahead

@@ -91,7 +91,7 @@ inline const std::vector<SearchParams>& ManyTierParams() {
       {.k = 10, .ef_l1 = 4, .ef_l0 = 100, .mode = SearchMode::kGraph, .epsilon = 0.1f},
       {.k = 200, .ef_l1 = 3, .ef_l0 = 1, .mode = SearchMode::kGraph},
       {.k = 10, .ef_l1 = 20, .mode = SearchMode::kUpper},
-      // With more beams it may give up for a scan, at a moment that depends on the tier.
+      // With a wider L1 it may give up for a scan, at a moment that depends on the tier.
       {.k = 10, .ef_l1 = 2, .ef_l0 = 2, .mode = SearchMode::kMultiStart},
       {.k = 10,
        .ef_l1 = 16,

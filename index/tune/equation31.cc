@@ -16,8 +16,8 @@ std::size_t KindOf(const ResolvedParams& params) {
 double Equation31::SlowWork(const ResolvedParams& params, const Counted& counted) const {
   const double work = counted.Mean(device_ ? &Counters::node_reads : &Counters::distances_slow);
   if (params.mode != SearchMode::kMultiStart) return work;
-  const double beams = std::max(1.0, static_cast<double>(params.ef_l1));
-  return work * std::ceil(beams / params.query_threads) / beams;
+  const double ep = std::max(1.0, static_cast<double>(params.ef_l1));
+  return work * std::ceil(ep / params.query_threads) / ep;
 }
 
 void Equation31::Learn(const ResolvedParams& params, const Counted& counted, double mean_us) {

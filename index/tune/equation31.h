@@ -13,10 +13,10 @@ namespace hmann {
 ///     T = ef_l1 * C * T_fast  +  ceil(ef_l1 / Thr) * ef_l0 * C * T_slow
 ///
 /// The counters give ef_l1 * C and ef_l1 * ef_l0 * C: distances to vectors in fast and in
-/// slow memory, or node reads on a device. Thr threads share the beams of a multi-start
-/// search; other searches use one. The paper has no codes, so a third term covers the
-/// estimates by codes. T_fast, T_slow and the cost of an estimate are measured on this
-/// machine and placement, each by a setting whose other terms are known.
+/// slow memory, or node reads on a device. Thr threads share the candidates of a
+/// multi-start search; other searches use one thread. The paper has no codes, so a third
+/// term covers the estimates by codes. T_fast, T_slow and the cost of an estimate are
+/// measured on this machine and placement, each by a setting whose other terms are known.
 class Equation31 {
  public:
   /// `device`: L0 is read from a block tier.

@@ -30,10 +30,8 @@ class Ways {
   }
 
   void MultiStart(std::uint32_t most_threads) {
-    for (const std::uint32_t ef_l0 : {1u, 3u}) {
-      for (std::uint32_t threads = 1; threads <= most_threads; threads *= 2)
-        Add({.ef_l0 = ef_l0, .mode = SearchMode::kMultiStart, .query_threads = threads});
-    }
+    for (std::uint32_t threads = 1; threads <= most_threads; threads *= 2)
+      Add({.mode = SearchMode::kMultiStart, .query_threads = threads});
   }
 
   /// Quantized search along links; codes decide what is read.
@@ -118,7 +116,6 @@ std::vector<ResolvedParams> NextTo(const ResolvedParams& way, const SearchContex
       });
     }
   };
-  if (way.mode == SearchMode::kMultiStart) scale(&ResolvedParams::ef_l0, 2);
   if (way.mode == SearchMode::kGraph || way.mode == SearchMode::kQuantized) {
     scale(&ResolvedParams::ef_l1, way.nprobe > 0 ? 1.5 : 2);
     scale(&ResolvedParams::beam_width, 1.5);

@@ -79,10 +79,9 @@ constexpr std::uint64_t kNarrow = 512;
 constexpr std::uint64_t kFewMatches = 64 * kNarrow;
 
 bool IsNarrow(const ResolvedParams& params) {
-  const std::uint64_t beams = params.mode == SearchMode::kMultiStart ? params.ef_l1 : 1;
   const bool scans_few = params.matches == nullptr || params.matches->size() <= kFewMatches;
   return scans_few && params.query_threads == 1 && params.ef_l1 <= kNarrow &&
-         params.ef_l0 * beams <= kNarrow;
+         params.ef_l0 <= kNarrow;
 }
 
 }  // namespace

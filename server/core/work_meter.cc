@@ -21,8 +21,7 @@ std::size_t RowOf(const Effort& effort) {
 }  // namespace
 
 Effort EffortOf(const ResolvedParams& params, std::chrono::nanoseconds budget) {
-  const std::uint64_t modes = params.mode == SearchMode::kMultiStart ? params.ef_l1 : 1;
-  return {params.mode, params.ef_l1 + params.ef_l0 * modes + params.nprobe, budget};
+  return {params.mode, std::uint64_t{params.ef_l1} + params.ef_l0 + params.nprobe, budget};
 }
 
 std::chrono::nanoseconds WorkMeter::Estimate(const Effort& effort) const {

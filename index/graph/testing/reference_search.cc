@@ -41,7 +41,7 @@ class Reference {
       } else if (params_.pool) {
         SearchL0(found, params_.ef_l0, params_.epsilon, params_.width);
       } else {
-        found = RunBeams(found.Nearest(params_.ef_l1));
+        found = RunAlgorithm3(found.Nearest(params_.ef_l1));
         width = params_.k;
       }
     }
@@ -158,17 +158,48 @@ class Reference {
     counters_.hops += waits ? 1 : 0;
   }
 
-  /// Runs one separate beam of width efSearchL0 per candidate of L1, and returns all
-  /// their measurements together.
-  Scored RunBeams(const std::vector<Candidate>& from) {
-    Scored together;
-    for (const Candidate& candidate : from) {
-      Scored beam;
-      beam.Add(candidate);
-      SearchL0(beam, params_.ef_l0);
-      for (const Candidate& met : beam.all) together.Add(met);
+  /// Algorithm 3 line by line, one thread after the other; returns the merged W_t.
+  Scored RunAlgorithm3(const std::vector<Candidate>& ep) {
+    const std::size_t threads = std::min<std::size_t>(params_.thr, ep.size());
+    const std::size_t width = std::max<std::size_t>({ep.size(), params_.ef_l0, params_.k});
+    Scored merged;
+    for (std::size_t t = 0; t < threads; ++t) {
+      std::set<NodeId> visited;            // V_t
+      std::set<Candidate> queue, nearest;  // C_t, W_t
+      for (std::size_t i = 0; i < ep.size(); ++i) {
+        visited.insert(ep[i].id);
+        nearest.insert(ep[i]);
+        if (i % threads == t) queue.insert(ep[i]);
+      }
+      while (!queue.empty()) {
+        const Candidate next = *queue.begin();
+        if (*nearest.rbegin() < next) break;
+        queue.erase(queue.begin());
+        ExpandInL0(next.id, visited, queue, nearest, width);
+      }
+      for (const Candidate& candidate : nearest) merged.Add(candidate);
     }
-    return together;
+    return merged;
+  }
+
+  void ExpandInL0(NodeId id, std::set<NodeId>& visited, std::set<Candidate>& queue,
+                  std::set<Candidate>& nearest, std::size_t width) {
+    ++counters_.expanded_l0;
+    ++counters_.node_accesses;
+    counters_.hops += id < n1_ ? 1 : 0;
+    read_.insert(id);
+    Scored fresh;
+    std::vector<NodeId> links;
+    for (NodeId link : index_.links(0, id)) {
+      if (visited.insert(link).second) links.push_back(link);
+    }
+    MeasureInL0(fresh, links);
+    for (const Candidate& candidate : fresh.all) {
+      if (nearest.size() == width && !(candidate < *nearest.rbegin())) continue;
+      queue.insert(candidate);
+      nearest.insert(candidate);
+      if (nearest.size() > width) nearest.erase(std::prev(nearest.end()));
+    }
   }
 
   const ReferenceIndex& index_;

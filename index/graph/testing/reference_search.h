@@ -28,7 +28,8 @@ struct ReferenceParams {
   std::uint32_t k = 10;
   std::uint32_t ef_l1 = 16;
   std::uint32_t ef_l0 = 64;
-  bool pool = true;         ///< otherwise beams
+  bool pool = true;         ///< otherwise Algorithm 3
+  std::uint32_t thr = 1;    ///< of Algorithm 3
   std::uint32_t width = 1;  ///< of the pool: candidates that are expanded together
   float epsilon = -1;       ///< graph: ends at a candidate farther than (1 + epsilon) x
                             ///< the kth best; -1: no limit

@@ -15,8 +15,8 @@ struct Counters {
   std::uint64_t node_reads = 0;     ///< distinct node records read from the slow tier
   std::uint64_t node_accesses = 0;  ///< node records used, with repeats
   std::uint64_t node_bytes = 0;     ///< bytes of the records that node_reads counts
-  /// Hops that needed node records from the slow tier, summed over all beams. On a block
-  /// tier, only the hops that actually waited.
+  /// Hops that needed node records from the slow tier, summed over all threads. On a
+  /// block tier, only the hops that actually waited.
   std::uint64_t hops = 0;
   /// Parts of node records (reads, on a block tier) that were prefetched while L1 was
   /// searched.
