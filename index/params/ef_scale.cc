@@ -64,8 +64,11 @@ ResolvedParams WithEfScale(const ResolvedParams& params, double ef_scale, std::u
   } else {
     ScaleEnd(ef_scale, scaled);
   }
+  // From cells, k candidates are read in any case (CellEffort), more where a query is
+  // harder: half of k is a guess.
+  const std::uint32_t least = scaled.nprobe > 0 ? (params.k + 1) / 2 : params.k;
   if (scaled.ef_l0 > 0 && scaled.mode != SearchMode::kMultiStart)
-    scaled.ef_l0 = std::max(scaled.ef_l0, params.k);
+    scaled.ef_l0 = std::max(scaled.ef_l0, least);
   scaled.ef_l0 = AtMost(scaled.ef_l0, n);
   if (n1 > 0) scaled.ef_l1 = AtMost(scaled.ef_l1, n1);
   scaled.nprobe = AtMost(scaled.nprobe, n1);

@@ -254,11 +254,14 @@ class Resolution {
     if (context_.scanned > 0 && params_.nprobe > 0 && !options_.names_params()) WidenCells();
   }
 
-  /// Effort follows the query, also where the user has named epsilon.
+  /// Effort follows the query by epsilon, or from cells by the widths, also where the
+  /// user has named these. With a filter, the distance of the kth says little of it.
   void FollowTheQuery() {
-    if (context_.calibration == nullptr || !params_.epsilon.has_value()) return;
+    const bool from_cells =
+        params_.mode == SearchMode::kQuantized && params_.nprobe > 0 && context_.scanned == 0;
+    if (context_.calibration == nullptr || (!params_.epsilon.has_value() && !from_cells)) return;
     const Calibration::Difficulty difficulty = context_.calibration->DifficultyAt(params_.k);
-    params_.epsilon_rise = difficulty.rise;
+    if (params_.epsilon.has_value()) params_.epsilon_rise = difficulty.rise;
     params_.typical_distance = difficulty.typical;
   }
 

@@ -23,7 +23,8 @@ class CellScorer {
   /// centroids met, and ScoreCells scores the cells of the nearest ones.
   void Open(const CandidatePool& pool) {
     const Beam& found = pool.scratch->beam;
-    cells_ = std::min(pool.params.nprobe, found.size());
+    const float farther = CellEffort::Farther(pool.params, pool.index->kernels, pool.results);
+    cells_ = std::min(CellEffort::Cells(pool.params, farther), found.size());
     places_.Clear();
     centroids_.clear();
     for (std::uint32_t i = 0; i < found.size(); ++i)

@@ -19,6 +19,43 @@ inline DistanceKey MostKey(const Kernels& kernels, const ResolvedParams& params)
   return params.max_distance.has_value() ? kernels.ToKey(*params.max_distance) : ~DistanceKey{0};
 }
 
+/// A search from cells that no epsilon ends follows the query by its widths. If r is the
+/// distance of the kth that it has found over the typical one, it scores r x r times the
+/// cells and reads r times the candidates, one to kMostWider times as many. On
+/// text and SIFT this takes no more reads for a recall, and finds as much of kinds of
+/// queries that were not learned from. Both powers are guesses (doc/notes/tuning.md).
+struct CellEffort {
+  static constexpr float kMostWider = 4;
+
+  static bool FollowsQuery(const ResolvedParams& params) {
+    return params.nprobe > 0 && params.typical_distance > 0 && !params.epsilon.has_value();
+  }
+  static std::uint32_t MostCells(const ResolvedParams& params) {
+    return FollowsQuery(params) ? Times(params.nprobe, kMostWider) : params.nprobe;
+  }
+  static std::uint32_t MostCandidates(const ResolvedParams& params) {
+    return Candidates(params, FollowsQuery(params) ? kMostWider : 1);
+  }
+  /// `found`: the k nearest found so far.
+  static float Farther(const ResolvedParams& params, const Kernels& kernels, const Beam& found) {
+    if (!FollowsQuery(params)) return 1;
+    if (found.size() < params.k) return kMostWider;
+    const float ratio = kernels.ToDistance(found.key(params.k - 1)) / params.typical_distance;
+    return std::clamp(ratio, 1.0f, kMostWider);
+  }
+  static std::uint32_t Cells(const ResolvedParams& params, float farther) {
+    return Times(params.nprobe, std::min(farther * farther, kMostWider));
+  }
+  static std::uint32_t Candidates(const ResolvedParams& params, float farther) {
+    return std::max(params.k, Times(params.ef_l0, farther));
+  }
+
+ private:
+  static std::uint32_t Times(std::uint32_t width, float times) {
+    return static_cast<std::uint32_t>(static_cast<float>(width) * times);
+  }
+};
+
 /// The parameter `epsilon` as a traversal uses it.
 class EpsilonLimit {
  public:

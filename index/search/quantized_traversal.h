@@ -49,7 +49,8 @@ class QuantizedTraversal {
     }
     if (params.matches != nullptr) found.Filter([&](NodeId id) { return params.matches->Has(id); });
     // If links are not followed, promoted nodes have nothing worth a read.
-    follows_links() ? found.Reopen(params.ef_l0) : found.Reset(std::max(kCandidates, 4 * params.k));
+    follows_links() ? found.Reopen(CellEffort::MostCandidates(params))
+                    : found.Reset(std::max(kCandidates, 4 * params.k));
     cells_.ScoreCells(pool_, [&](bool all) { ExpectRound(start.ahead, all); });
     NextRound();
   }
@@ -96,13 +97,22 @@ class QuantizedTraversal {
 
   bool follows_links() const { return pool_.params.ef_l0 > 0; }
 
+  /// The best candidates, as many as are read.
+  std::uint32_t Width() const {
+    if (!follows_links()) return pool_.scratch->beam.width();
+    const ResolvedParams& params = pool_.params;
+    return CellEffort::Candidates(params,
+                                  CellEffort::Farther(params, pool_.index->kernels, pool_.results));
+  }
+
   void NextRound() {
     wanted_.clear();
     wanted_keys_.clear();
     Beam& candidates = pool_.scratch->beam;
     const DistanceKey kth = std::min(pool_.results.bound(), most_);
+    const std::uint32_t width = Width();
     pool_.UpdateLimit();
-    while (wanted_.size() < pool_.params.beam_width && candidates.HasNext(candidates.width())) {
+    while (wanted_.size() < pool_.params.beam_width && candidates.HasNext(width)) {
       const DistanceKey key = candidates.key(candidates.next());
       if (key > pool_.limit) break;
       const NodeId id = candidates.PopNext();

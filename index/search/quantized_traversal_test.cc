@@ -16,11 +16,12 @@ using ::testing::HasSubstr;
 
 /// Runs the fast traversal and the reference from the same L1.
 void ExpectQuantizedReference(const RandomIndex& index, std::uint64_t query_number,
-                              const SearchParams& requested) {
+                              const SearchParams& requested, float typical_distance = 0) {
   const PlacedIndex& placed = index.placed();
   const absl::StatusOr<ResolvedParams> resolved = requested.Resolve(placed.Context());
   ASSERT_TRUE(resolved.ok()) << resolved.status();
-  const ResolvedParams& options = *resolved;
+  ResolvedParams options = *resolved;
+  options.typical_distance = typical_distance;
   std::vector<std::byte> query(placed.kernels.row_bytes);
   ASSERT_TRUE(EncodeRow(placed.kernels, index.Query(query_number).data(), query.data()).ok());
   LayerScratch scratch;
@@ -99,6 +100,37 @@ TEST(QuantizedTraversal, IsTheReferenceAtManyParams) {
               if (testing::Test::HasFailure()) return;
             }
           }
+        }
+      }
+    }
+  }
+}
+
+/// The distance of the 10th is about 0.4, 1 and 3 times the typical one.
+TEST(QuantizedTraversal, FollowsTheQueryAsTheReferenceDoes) {
+  const RandomIndex index({.n = 400, .n1 = 50, .m = 4, .dim = 9, .seed = 3, .bits = 2});
+  std::vector<Neighbor> nearest;
+  ParamsExecutor runner(index.placed());
+  ASSERT_TRUE(
+      runner.Search(index.Query(0).data(), {.mode = SearchMode::kScan}, &nearest, nullptr, {})
+          .ok());
+  std::uint64_t query = 0;
+  for (const float times : {0.4f, 1.0f, 3.0f}) {
+    for (const std::uint32_t ef_l0 : {0u, 10u, 60u}) {
+      for (const std::uint32_t cells : {0u, 1u, 4u, 50u}) {
+        SCOPED_TRACE(absl::StrCat(times, " times, ef_l0 ", ef_l0, ", cells ", cells));
+        for (int i = 0; i < 5; ++i) {
+          ExpectQuantizedReference(index, ++query,
+                                   {.k = 10,
+                                    .ef_l1 = 12,
+                                    .ef_l0 = ef_l0,
+                                    .mode = SearchMode::kQuantized,
+                                    .nprobe = cells,
+                                    .beam_width = 4,
+                                    .error_bound = 1.5f,
+                                    .epsilon = -1.0f},
+                                   nearest[9].distance / times);
+          if (testing::Test::HasFailure()) return;
         }
       }
     }

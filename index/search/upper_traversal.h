@@ -90,7 +90,7 @@ class UpperTraversal {
                                   : params_->ef_l0);
     }
     if (params_->mode == SearchMode::kQuantized)
-      width = std::max({width, params_->k, params_->nprobe});
+      width = std::max({width, params_->k, CellEffort::MostCells(*params_)});
     // The pool has no use for candidates that are neither L1's own nor within epsilon of
     // the kth. A quantized traversal takes the distances of centroids from them.
     limit_ =

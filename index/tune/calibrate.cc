@@ -290,7 +290,8 @@ class CalibrationOfIndex {
     if (held_out_ == nullptr) {
       HMANN_ASSIGN_OR_RETURN(held_out_, HeldOut::Make(path_, options_.threads, options_.cancelled));
     }
-    HMANN_ASSIGN_OR_RETURN(const double share, held_out_->Share(params.k, counted.recall));
+    HMANN_ASSIGN_OR_RETURN(const double share,
+                           held_out_->Share(params.k, counted.recall, params.nprobe > 0));
     // Nearly all left-in vectors are found, so a quarter of them is as precise.
     HMANN_ASSIGN_OR_RETURN(const double others,
                            OthersThanItself(params, (queries + 3) / 4, left_in));

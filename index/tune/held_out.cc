@@ -63,6 +63,8 @@ absl::StatusOr<std::unique_ptr<HeldOut>> HeldOut::Make(const std::string& index,
   build.ef_construction = info.ef_construction;
   build.alpha = info.alpha;
   build.promote = info.promote;
+  build.bits = info.codes.bits;
+  if (info.codes.bits > 0) build.replicas = info.codes.replicas;
   build.threads = threads;
   build.cancelled = cancelled;
   Progress quiet(Progress::Show::kNever);
@@ -72,7 +74,8 @@ absl::StatusOr<std::unique_ptr<HeldOut>> HeldOut::Make(const std::string& index,
   return made;
 }
 
-absl::StatusOr<std::vector<HeldOut::Point>> HeldOut::Measure(std::uint32_t k) const {
+absl::StatusOr<std::vector<HeldOut::Point>> HeldOut::Measure(std::uint32_t k,
+                                                             bool from_cells) const {
   Progress quiet(Progress::Show::kNever);
   HMANN_ASSIGN_OR_RETURN(const IndexFile file, IndexFile::Open(path_));
   // As many as the calibration takes, or nearly.
@@ -89,7 +92,8 @@ absl::StatusOr<std::vector<HeldOut::Point>> HeldOut::Measure(std::uint32_t k) co
   CountingRuns out(index_, left_out, threads_, cancelled_),
       in(index_, left_in, threads_, cancelled_), held(index_, queries, threads_, cancelled_);
   SearchContext context = ImplOf(*index_).placed().Context();
-  context.far = context.block_tier = false;
+  context.far = context.block_tier = from_cells;
+  if (from_cells) context.scalar_bits = 0;  // a drive has none
   context.ef_scale = 1.0f;
   HMANN_ASSIGN_OR_RETURN(const ResolvedParams at_one, SearchParams({.k = k}).Resolve(context));
   std::vector<Point> points;
@@ -106,10 +110,10 @@ absl::StatusOr<std::vector<HeldOut::Point>> HeldOut::Measure(std::uint32_t k) co
   return points;
 }
 
-absl::StatusOr<double> HeldOut::Share(std::uint32_t k, double recall) {
-  const auto [known, is_new] = points_.try_emplace(k);
+absl::StatusOr<double> HeldOut::Share(std::uint32_t k, double recall, bool from_cells) {
+  const auto [known, is_new] = points_.try_emplace({k, from_cells});
   if (is_new) {
-    HMANN_ASSIGN_OR_RETURN(known->second, Measure(k));
+    HMANN_ASSIGN_OR_RETURN(known->second, Measure(k, from_cells));
   }
   const std::vector<Point>& points = known->second;
   if (points.empty()) return 0.0;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,15 +33,16 @@ class HeldOut {
   ~HeldOut();
 
   /// The share for k neighbors, 0 to 1, at the effort where left-out vectors find
-  /// `recall`. Errors: those of MakeLearningSet.
-  absl::StatusOr<double> Share(std::uint32_t k, double recall);
+  /// `recall`: of searches from cells, which links mislead less, or of those in memory.
+  /// Errors: those of MakeLearningSet.
+  absl::StatusOr<double> Share(std::uint32_t k, double recall, bool from_cells);
 
  private:
   struct Point {
     double recall, share;  ///< recall: of left-out vectors
   };
 
-  absl::StatusOr<std::vector<Point>> Measure(std::uint32_t k) const;
+  absl::StatusOr<std::vector<Point>> Measure(std::uint32_t k, bool from_cells) const;
 
   int threads_ = 0;
   const std::atomic<bool>* cancelled_ = nullptr;
@@ -48,8 +50,9 @@ class HeldOut {
   std::shared_ptr<const Index> index_;
   std::vector<std::byte> rows_;  ///< the queries, as LearningSet's
   std::size_t vector_bytes_ = 0;
-  double credit_ = 1;                                   ///< of the share that the small index shows
-  std::map<std::uint32_t, std::vector<Point>> points_;  ///< by k, recall ascending
+  double credit_ = 1;  ///< of the share that the small index shows
+  /// By k and from_cells, recall ascending.
+  std::map<std::pair<std::uint32_t, bool>, std::vector<Point>> points_;
 };
 
 /// Recall of the neighbors other than itself that the first `queries` of the left-in

@@ -33,15 +33,22 @@ class ReferenceQuantized {
   std::vector<Entry> Run(const std::vector<Entry>& w, std::set<NodeId> met) {
     estimator_.Prepare(*placed_.encoder, query_);
     met_ = std::move(met);
-    window_ = options_.ef_l0 > 0 ? static_cast<std::size_t>(options_.ef_l0)
-                                 : std::max(256u, 4 * options_.k);
+    const bool follows =
+        options_.nprobe > 0 && options_.typical_distance > 0 && !options_.epsilon.has_value();
+    if (options_.ef_l0 == 0)
+      window_ = std::max(256u, 4 * options_.k);
+    else
+      window_ = std::max(options_.k, options_.ef_l0 * (follows ? 4 : 1));
     for (const Entry& entry : w) {
       results_.insert(entry);
       centroids_.insert(entry.second);
       if (options_.ef_l0 > 0) Keep(entry);
     }
     limit_ = Limit();
-    const std::size_t nprobe = std::min<std::size_t>(w.size(), options_.nprobe);
+    const float farther = follows ? Farther() : 1;
+    const auto cells = static_cast<std::size_t>(static_cast<float>(options_.nprobe) *
+                                                std::min(farther * farther, 4.0f));
+    const std::size_t nprobe = std::min(w.size(), cells);
     std::size_t codes = 0;
     std::vector<NodeId> centroids;
     for (std::size_t i = 0, last = 0; i < nprobe; ++i) {
@@ -59,8 +66,12 @@ class ReferenceQuantized {
         if (scored_.count(placed_.cells->CentroidOf(id)) == 0) OfferOfCell(id);
       }
     }
-    while (Round()) {
-    }
+    do {
+      reads_from_ = window_;
+      if (follows && options_.ef_l0 > 0)
+        reads_from_ = std::max<std::size_t>(
+            options_.k, static_cast<std::size_t>(static_cast<float>(options_.ef_l0) * Farther()));
+    } while (Round());
     std::vector<Entry> nearest(results_.begin(), results_.end());
     nearest.resize(std::min<std::size_t>(nearest.size(), options_.k));
     return nearest;
@@ -86,6 +97,12 @@ class ReferenceQuantized {
     if (!options_.epsilon.has_value() || results_.size() < options_.k) return ~DistanceKey{0};
     const DistanceKey kth = std::next(results_.begin(), options_.k - 1)->first;
     return placed_.kernels.ToKey((1 + *options_.epsilon) * placed_.kernels.ToDistance(kth));
+  }
+  /// The distance of the kth over the typical one, between 1 and 4.
+  float Farther() const {
+    if (results_.size() < options_.k) return 4;
+    const DistanceKey kth = std::next(results_.begin(), options_.k - 1)->first;
+    return std::clamp(placed_.kernels.ToDistance(kth) / options_.typical_distance, 1.0f, 4.0f);
   }
   void Keep(const Entry& entry) {
     pool_.insert(entry);
@@ -125,7 +142,9 @@ class ReferenceQuantized {
     const DistanceKey bound = results_.size() < options_.k
                                   ? ~DistanceKey{0}
                                   : std::next(results_.begin(), options_.k - 1)->first;
+    std::size_t place = 0;
     for (auto at = pool_.begin(); at != pool_.end() && wanted.size() < options_.beam_width; ++at) {
+      if (place++ == reads_from_) break;
       if (done_.count(at->second) > 0) continue;
       if (at->first > limit_) break;
       done_.insert(at->second);
@@ -173,7 +192,7 @@ class ReferenceQuantized {
   const std::byte* query_;
   const ResolvedParams options_;
   CodeQuery estimator_;
-  std::size_t window_ = 0;
+  std::size_t window_ = 0, reads_from_ = 0;
   DistanceKey limit_ = 0;
   std::set<Entry> pool_, results_;
   std::set<NodeId> met_, done_, centroids_, scored_;

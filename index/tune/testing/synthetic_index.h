@@ -21,10 +21,11 @@ struct SyntheticIndex {
   static SearchContext Context() { return {.n = 1000000, .n1 = 100000, .has_codes = true}; }
 
   /// Width of the search in L0: the part that `epsilon` lets a query of middling hardness
-  /// keep, if it is set.
+  /// keep, if it is set. From cells, k candidates are read in any case.
   static double WidthInL0(const ResolvedParams& params) {
-    return params.epsilon.has_value() ? 600 * static_cast<double>(*params.epsilon)
-                                      : static_cast<double>(params.ef_l0);
+    if (params.epsilon.has_value()) return 600 * static_cast<double>(*params.epsilon);
+    const bool from_cells = params.nprobe > 0 && params.ef_l0 > 0;
+    return static_cast<double>(from_cells ? std::max(params.ef_l0, params.k) : params.ef_l0);
   }
 
   static double Logit(const ResolvedParams& params) {
