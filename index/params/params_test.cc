@@ -68,7 +68,7 @@ TEST(SearchParams, WidthsAreRaisedToHoldK) {
   EXPECT_EQ(params(50, 8, 20, SearchMode::kGraph).ef_l0, 50u);
   EXPECT_EQ(params(50, 8, 60, SearchMode::kGraph).ef_l0, 60u);
   EXPECT_EQ(params(50, 8, 2, SearchMode::kMultiStart).ef_l0, 2u)
-      << "a beam of its own each: their results together hold k";
+      << "their results are as wide as k in any case";
   EXPECT_EQ(Small({.k = 50, .ef_l1 = 8, .mode = SearchMode::kUpper}).ef_l1, 50u);
   EXPECT_EQ(Small({.k = 100, .ef_l1 = 8, .mode = SearchMode::kUpper}).mode, SearchMode::kUpper);
   EXPECT_EQ(Small({.k = 101, .ef_l1 = 8, .mode = SearchMode::kUpper}).mode, SearchMode::kGraph)

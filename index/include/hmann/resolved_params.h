@@ -79,6 +79,7 @@ struct ResolvedParams {
   std::optional<float> epsilon;      ///< absent: ef_l0 alone ends the search
   /// `epsilon` is for queries whose kth nearest is at the typical distance, and rises by
   /// `epsilon_rise` with the distance (Calibration::Difficulty). 0: the same for all.
+  /// From cells without `epsilon`, `nprobe` and `ef_l0` grow with it instead.
   float epsilon_rise = 0, typical_distance = 0;
   Prefetch prefetch = Prefetch::kHop;
   std::uint32_t query_threads = 1;
