@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -44,10 +45,10 @@ constexpr double kCalibrated[] = {kLeastRecall, 0.9, kDefaultRecall}, kHighest =
 /// others found 0.8765 (text). Both are guesses.
 constexpr double kErrors = 1.5, kMayBeOff = 0.005;
 constexpr std::uint32_t kMostUsualK = 100;
-/// The nearest neighbor of a vector that is left out was linked by it, so it is missed
-/// more often than that of a query. Others are not: from this k on, predicted and found
-/// differ by 0.011 at most on text, GloVe and Fashion-MNIST (doc/notes/tuning.md).
-constexpr std::uint32_t kLeastUnbiased = 10;
+/// The nearest neighbors of a vector that is left out were linked by it, so they are
+/// missed more often than those of a query. From this k on, predicted and found differ
+/// by 0.011 at most on text, GloVe and Fashion-MNIST (doc/notes/tuning.md).
+constexpr std::uint32_t kLeastUnbiased = 100;
 /// The curve is measured on some queries. All queries are run once, near the default
 /// recall, and shift the curve by the difference they find there. Cost is
 /// proportional to queries, and the slope of recall depends less on the choice of queries
@@ -206,8 +207,8 @@ class CalibrationOfIndex {
     return absl::OkStatus();
   }
 
-  /// Adds the typical distances that the learning set shows. The rise, as a share of the
-  /// typical distance, is measured once: it was nearly the same for k = 1, 10 and 100.
+  /// Adds the typical distances that the learning set shows. The rise, relative to the
+  /// middle distance, is measured once: it was nearly the same for k = 1, 10 and 100.
   absl::Status AddDifficulties() {
     constexpr std::uint32_t kMeasured = 10,
                             kTypical[] = {1, 3, 10, 30, 100, 300, 1000, 3000, 10000};
@@ -219,17 +220,25 @@ class CalibrationOfIndex {
       context.calibration = nullptr;
       context.ef_scale = 1.0f;
       CountingRuns runs(indexes_.front(), learning_, options_.threads, options_.cancelled);
-      const DifficultyOfQueries at(learning_, std::min(kMeasured, learning_.truth.k));
+      const std::uint32_t k = std::min(kMeasured, learning_.truth.k);
+      const DifficultyOfQueries at(learning_, k);
       HMANN_ASSIGN_OR_RETURN(const float rise, at.MeasureRise(context, runs));
-      relative_rise_ = rise * at.typical();
+      relative_rise_ = rise * at.middle();
+      if (!learning_.left_out.empty()) {
+        // Left-out vectors show too little of it, a smaller index too much.
+        HMANN_RETURN_IF_ERROR(HoldOut());
+        HMANN_ASSIGN_OR_RETURN(const float of_sample, held_out_->RelativeRise(k));
+        relative_rise_ = std::midpoint(relative_rise_, of_sample);
+      }
     }
     for (const std::uint32_t k : kTypical) {
       if (k > learning_.truth.k ||
           (!calibration_.difficulties.empty() && k <= calibration_.difficulties.back().k))
         continue;
-      const float typical = DifficultyOfQueries(learning_, k).typical();
+      const DifficultyOfQueries at(learning_, k);
+      const float middle = at.middle();
       calibration_.difficulties.push_back(
-          {.k = k, .typical = typical, .rise = typical > 0 ? relative_rise_ / typical : 0});
+          {.k = k, .typical = at.typical(), .rise = middle > 0 ? relative_rise_ / middle : 0});
     }
     return absl::OkStatus();
   }
@@ -282,14 +291,18 @@ class CalibrationOfIndex {
     return contexts;
   }
 
+  absl::Status HoldOut() {
+    if (held_out_ != nullptr) return absl::OkStatus();
+    HMANN_ASSIGN_OR_RETURN(held_out_, HeldOut::Make(path_, options_.threads, options_.cancelled));
+    return absl::OkStatus();
+  }
+
   /// Runs vectors of the index, and corrects their recall to that of queries (HeldOut).
   absl::StatusOr<Counted> Count(ResolvedParams params, std::uint64_t queries, CountingRuns& runs,
                                 CountingRuns& left_in) {
     HMANN_ASSIGN_OR_RETURN(Counted counted, runs.Run(params, queries));
     if (left_in.queries() == 0) return counted;
-    if (held_out_ == nullptr) {
-      HMANN_ASSIGN_OR_RETURN(held_out_, HeldOut::Make(path_, options_.threads, options_.cancelled));
-    }
+    HMANN_RETURN_IF_ERROR(HoldOut());
     HMANN_ASSIGN_OR_RETURN(const double share,
                            held_out_->Share(params.k, counted.recall, params.nprobe > 0));
     // Nearly all left-in vectors are found, so a quarter of them is as precise.

@@ -102,6 +102,9 @@ namespace {
 
 /// Queries whose kth neighbors are nearly equally far tell nothing: a guess.
 constexpr double kLeastRatio = 1.05;
+/// Below this, epsilon is no line in the distance, and near neighbors would raise the
+/// rise: a guess.
+constexpr double kLeastOnLine = -0.05;
 /// As a share of the misses at the default recall. The point is interpolated: a guess.
 constexpr double kClose = 0.3;
 
@@ -164,7 +167,7 @@ absl::StatusOr<float> DifficultyOfQueries::MeasureRise(const SearchContext& cont
   HMANN_ASSIGN_OR_RETURN(const auto near, EpsilonFor(near_, context, runs));
   if (!near.has_value()) return 0;
   HMANN_ASSIGN_OR_RETURN(const auto far, EpsilonFor(far_, context, runs));
-  return static_cast<float>(std::max(0.0, far.value_or(-1) - *near) /
+  return static_cast<float>(std::max(0.0, far.value_or(-1) - std::max(*near, kLeastOnLine)) /
                             (far_.distance - near_.distance));
 }
 

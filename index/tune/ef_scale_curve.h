@@ -68,6 +68,10 @@ class DifficultyOfQueries {
   /// The median distance of the kth neighbor; 0 if there is none.
   float typical() const { return typical_; }
 
+  /// Between the distances of the near and the far third. Of two kinds of queries the median
+  /// is near the one or the other.
+  float middle() const { return static_cast<float>((near_.distance + far_.distance) / 2); }
+
   /// Calibration::Difficulty::rise for graph search. `runs`: of the learning set, on the
   /// index of `context`. 0 where no epsilon makes up for the distance. Errors: those of
   /// the runs.

@@ -37,12 +37,20 @@ class HeldOut {
   /// Errors: those of MakeLearningSet.
   absl::StatusOr<double> Share(std::uint32_t k, double recall, bool from_cells);
 
+  /// Calibration::Difficulty::rise x the middle distance, at k. Left-out vectors whose neighbors
+  /// are near are harder than queries, and show a half to two thirds of it. Errors: those of
+  /// ExactSearch and Index::Open.
+  absl::StatusOr<float> RelativeRise(std::uint32_t k) const;
+
  private:
   struct Point {
     double recall, share;  ///< recall: of left-out vectors
   };
 
   absl::StatusOr<std::vector<Point>> Measure(std::uint32_t k, bool from_cells) const;
+  /// The first `count` of the queries.
+  absl::StatusOr<LearningSet> Queries(const IndexFile& file, std::uint64_t count,
+                                      std::uint32_t k) const;
 
   int threads_ = 0;
   const std::atomic<bool>* cancelled_ = nullptr;
