@@ -68,6 +68,8 @@ const Pair& Fastest(const std::vector<Pair>& pairs, double recall, const Us& us)
 }
 
 constexpr double kGridRecalls[] = {0.9, 0.95, 0.99};
+/// By how much the recall of other queries may be lower by chance: a guess.
+constexpr double kSampling = 0.005;
 
 /// The picks at each recall: of the measured times, of one C, of C by setting.
 std::vector<const Pair*> Picks(const std::vector<Pair>& pairs, double recall) {
@@ -86,6 +88,7 @@ struct GridFindings {
               {"recall", "picked by", "ef_l1, ef_l0", "recall there", "us there", "regret"}};
   double least_dropped = 1, worst_regret = 0;
   bool kept = true;  ///< the fastest pair, under each limit
+  int missed = 0;    ///< picks of the equation that find less than is asked
 };
 
 void FindDropped(const std::vector<Pair>& pairs, const MeasuredEquation& equation,
@@ -128,14 +131,18 @@ void FindPicks(const std::vector<Pair>& pairs, const std::vector<Pair>& told, Gr
       });
       if (there == told.end()) continue;
       if (i == 0) exhaustive = there->us;
-      const double regret = there->us / exhaustive - 1;
+      // A pick that misses the target has not won its time.
+      const bool misses = there->recall < recall - kSampling;
+      const double regret = misses ? kNone : there->us / exhaustive - 1;
+      found.missed += misses && i > 0 ? 1 : 0;
       found.worst_regret = std::fmax(found.worst_regret, regret);
       found.picks.rows.push_back({Text(recall),
                                   i == 0   ? "grid, measured"
                                   : i == 1 ? "equation, one C"
                                            : "equation, C by setting",
                                   absl::StrCat(Text(there->ef_l1), ", ", Text(there->ef_l0)),
-                                  Text(there->recall), Text(there->us), Percent(regret)});
+                                  Text(there->recall), Text(there->us),
+                                  misses ? "misses the target" : Percent(regret)});
     }
   }
 }
@@ -166,11 +173,12 @@ Json JudgeEquation(const PaperParts& parts) {
                    Text(equation.fast_ns, " ns"), ", T_slow ", Text(equation.slow_ns, " ns")),
       absl::StrCat("drops at least ", Percent(found.least_dropped),
                    " of the pairs that break a limit; the fastest ",
-                   found.kept ? "is" : "is not always", " kept; regret at most ",
+                   found.kept ? "is" : "is not always", " kept; ", found.missed,
+                   " picks miss their recall; regret of the others at most ",
                    Percent(found.worst_regret)),
-      found.least_dropped >= 0.5 && found.kept   ? kHeld
-      : found.least_dropped >= 0.5 || found.kept ? kPartly
-                                                 : kNotHeld,
+      found.least_dropped >= 0.5 && found.kept && found.missed == 0 ? kHeld
+      : found.least_dropped >= 0.5 || found.kept                    ? kPartly
+                                                                    : kNotHeld,
       absl::StrCat("The limit (quartiles of the times), and C: one, as the paper writes, or "
                    "counted for each pair. C is ",
                    Text(equation.least_c), " to ", Text(equation.most_c),

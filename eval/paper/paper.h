@@ -37,7 +37,7 @@ struct PaperParts {
   DType dtype = DType::kU8;
 };
 
-/// The twelve claims: lines of kind "claim" with `claim`, `paper`, `ran`, `figure`,
+/// The claims: lines of kind "claim" with `claim`, `paper`, `ran`, `figure`,
 /// `verdict` (held, partly, not held, needs 10^9), `varied` (what was varied, and which
 /// other explanations that rules out), and `tables`: {title, head, rows}.
 /// The factors from which a claim counts as held or partly held are our choice, near the

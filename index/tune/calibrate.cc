@@ -303,12 +303,11 @@ class CalibrationOfIndex {
     HMANN_ASSIGN_OR_RETURN(Counted counted, runs.Run(params, queries));
     if (left_in.queries() == 0) return counted;
     HMANN_RETURN_IF_ERROR(HoldOut());
-    HMANN_ASSIGN_OR_RETURN(const double share,
-                           held_out_->Share(params.k, counted.recall, params.nprobe > 0));
     // Nearly all left-in vectors are found, so a quarter of them is as precise.
     HMANN_ASSIGN_OR_RETURN(const double others,
                            OthersThanItself(params, (queries + 3) / 4, left_in));
-    counted.recall += share * std::max(0.0, others - counted.recall);
+    HMANN_ASSIGN_OR_RETURN(counted.recall, held_out_->RecallOfQueries(params.k, counted.recall,
+                                                                      others, params.nprobe > 0));
     return counted;
   }
 

@@ -128,28 +128,35 @@ absl::StatusOr<std::vector<HeldOut::Point>> HeldOut::Measure(std::uint32_t k,
     HMANN_ASSIGN_OR_RETURN(const Counted real, held.Run(params, held.queries()));
     HMANN_ASSIGN_OR_RETURN(const double easy, OthersThanItself(params, in.queries(), in));
     const double way = easy - hard.recall;
-    if (way <= 0 || (!points.empty() && hard.recall <= points.back().recall)) break;
-    points.push_back({hard.recall, std::clamp((real.recall - hard.recall) / way, 0.0, 1.0)});
+    if (way <= 0 || (!points.empty() && hard.recall <= points.back().hard)) break;
+    points.push_back(
+        {hard.recall, real.recall, std::clamp((real.recall - hard.recall) / way, 0.0, 1.0)});
     if (hard.recall > 0.99) break;
   }
   return points;
 }
 
-absl::StatusOr<double> HeldOut::Share(std::uint32_t k, double recall, bool from_cells) {
+absl::StatusOr<double> HeldOut::RecallOfQueries(std::uint32_t k, double hard, double easy,
+                                                bool from_cells) {
   const auto [known, is_new] = points_.try_emplace({k, from_cells});
   if (is_new) {
     HMANN_ASSIGN_OR_RETURN(known->second, Measure(k, from_cells));
   }
   const std::vector<Point>& points = known->second;
-  if (points.empty()) return 0.0;
+  if (points.empty() || easy <= hard) return hard;
   const double credit = k > 1 ? credit_ * kCreditOfSeveral : credit_;
   const auto after = std::find_if(points.begin(), points.end(),
-                                  [&](const Point& point) { return point.recall > recall; });
-  if (after == points.begin()) return credit * points.front().share;
-  if (after == points.end()) return credit * points.back().share;
-  const Point &low = after[-1], &high = *after;
-  return credit *
-         std::lerp(low.share, high.share, (recall - low.recall) / (high.recall - low.recall));
+                                  [&](const Point& point) { return point.hard > hard; });
+  double share = after == points.end() ? points.back().share : after->share;
+  if (after != points.begin() && after != points.end()) {
+    const Point& low = after[-1];
+    share = std::lerp(low.share, after->share, (hard - low.hard) / (after->hard - low.hard));
+  }
+  double gain = share * (easy - hard);
+  // Below, codes lose neighbors of both alike: the way is longer, what links hide is not.
+  if (from_cells && after == points.begin())
+    gain = std::min(gain, std::max(0.0, after->real - after->hard));
+  return hard + credit * gain;
 }
 
 absl::StatusOr<double> OthersThanItself(ResolvedParams params, std::uint64_t queries,

@@ -32,19 +32,20 @@ class HeldOut {
 
   ~HeldOut();
 
-  /// The share for k neighbors, 0 to 1, at the effort where left-out vectors find
-  /// `recall`: of searches from cells, which links mislead less, or of those in memory.
+  /// What queries find of k neighbors where left-out vectors find `hard` and left-in ones
+  /// `easy`: by searches from cells, which links mislead less, or by those in memory.
   /// Errors: those of MakeLearningSet.
-  absl::StatusOr<double> Share(std::uint32_t k, double recall, bool from_cells);
+  absl::StatusOr<double> RecallOfQueries(std::uint32_t k, double hard, double easy,
+                                         bool from_cells);
 
-  /// Calibration::Difficulty::rise x the middle distance, at k. Left-out vectors whose neighbors
-  /// are near are harder than queries, and show a half to two thirds of it. Errors: those of
-  /// ExactSearch and Index::Open.
+  /// Calibration::Difficulty::rise x the middle distance, at k. Left-out vectors whose
+  /// neighbors are near are harder than queries, and show a half to two thirds of it.
+  /// Errors: those of ExactSearch and Index::Open.
   absl::StatusOr<float> RelativeRise(std::uint32_t k) const;
 
  private:
   struct Point {
-    double recall, share;  ///< recall: of left-out vectors
+    double hard, real, share;  ///< real: recall of queries; share: of the way to left-in vectors
   };
 
   absl::StatusOr<std::vector<Point>> Measure(std::uint32_t k, bool from_cells) const;
