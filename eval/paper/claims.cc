@@ -402,7 +402,7 @@ class Judge {
         std::vector<Table>{table, Threads("HNSW, ", 0.99)});
   }
 
-  /// Distances in L0 of the longest search of `threads` that Algorithm 3 runs over a graph.
+  /// Distances in L0 of the longest of the `threads` searches of Algorithm 3.
   double Longest(const std::string& graph, int threads, double recall) const {
     return CounterFrom("tiers", absl::StrCat(graph, "parallel L0, Thr ", threads), recall,
                        "longest_distances");

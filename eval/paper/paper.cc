@@ -263,7 +263,7 @@ class Paper {
           settings.push_back(std::move(setting));
         }
       }
-      // As with one visited set for all threads, each of which expands a candidate a round.
+      // As if all threads share a visited set, and expand a candidate each a round.
       for (int threads = 1; threads <= kMostThreads; threads *= 2) {
         const Json match = {{"mode", "graph"}, {"beam_width", threads}};
         spec.curves.push_back({absl::StrCat(name, ", rounds of ", threads), match, "emulated"});

@@ -68,8 +68,8 @@ class DifficultyOfQueries {
   /// The median distance of the kth neighbor; 0 if there is none.
   float typical() const { return typical_; }
 
-  /// Between the distances of the near and the far third. Of two kinds of queries the median
-  /// is near the one or the other.
+  /// Between the distances of the near and the far third. If there are two kinds of
+  /// queries, the median is near the one or the other.
   float middle() const { return static_cast<float>((near_.distance + far_.distance) / 2); }
 
   /// Calibration::Difficulty::rise for graph search. `runs`: of the learning set, on the

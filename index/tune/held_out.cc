@@ -25,7 +25,7 @@ constexpr std::uint64_t kSampleSeed = 0x5eed;
 /// Up to this number of vectors, the share of a sample is that of the index. In an index
 /// of a million SIFT vectors it is half of that. A guess from four data sets.
 constexpr double kAlike = 80'000;
-/// Of the share of a sample, what is taken at k = 10. A guess from text, SIFT and
+/// At k = 10 only this part of a sample's share is taken. A guess from text, SIFT and
 /// Fashion-MNIST, where the whole of it told up to 0.01 too much.
 constexpr double kCreditOfSeveral = 0.5;
 
