@@ -168,20 +168,19 @@ class Judge {
     double points = kNone;
     for (const char* system : {kWritten, kRun}) {
       const double micros = MicrosAt(part, system, 0.95), there = RecallWithin(part, kImi, micros);
-      points = 100 * (0.95 - there);
-      table.rows.push_back({system, Text(micros), "0.95", Text(there), Text(points)});
+      points = std::fmin(points, 100 * (0.95 - there));
+      table.rows.push_back({system, Text(micros), "0.95", Text(there), Text(100 * (0.95 - there))});
     }
     Add("3.1, IMI + OPQ", "10^9: 46 points more recall@1 than IMI + OPQ in equal time",
         absl::StrCat("all in DRAM, one thread, CPU time, ", Count(n()), " vectors"),
-        absl::StrCat(Text(points),
-                     " points more than OPQ + IMI (64 bytes) in the time in which as run "
-                     "finds 0.95"),
+        std::isnan(points) ? "no setting of OPQ + IMI (64 bytes) is as fast as ours at 0.95"
+                           : absl::StrCat(Text(points), " points more than OPQ + IMI (64 bytes)"),
         points >= 40   ? kHeld
         : points >= 20 ? kPartly
-                       : kNotHeld,
+        : points < 20  ? kNotHeld
+                       : kBeyond,
         "Time of both searches of ours. Faiss of Debian has no native SIMD, which helps us. Not "
-        "ruled "
-        "out: 10^9, where codes of equal length tell fewer neighbors apart.",
+        "ruled out: 10^9, where codes of equal length tell fewer neighbors apart.",
         std::vector<Table>{table});
   }
 
