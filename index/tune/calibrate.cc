@@ -225,7 +225,8 @@ class CalibrationOfIndex {
       HMANN_ASSIGN_OR_RETURN(const float rise, at.MeasureRise(context, runs));
       relative_rise_ = rise * at.middle();
       if (!learning_.left_out.empty()) {
-        // Left-out vectors show too little of it, a smaller index too much.
+        // Left-out vectors show too little of it, a smaller index 0.86 to 2.9 times
+        // (doc/notes/tuning.md). That their mean is near is a guess.
         HMANN_RETURN_IF_ERROR(HoldOut());
         HMANN_ASSIGN_OR_RETURN(const float of_sample, held_out_->RelativeRise(k));
         relative_rise_ = std::midpoint(relative_rise_, of_sample);

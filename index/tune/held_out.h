@@ -39,7 +39,7 @@ class HeldOut {
                                          bool from_cells);
 
   /// Calibration::Difficulty::rise x the middle distance, at k. Left-out vectors whose
-  /// neighbors are near are harder than queries, and show a half to two thirds of it.
+  /// neighbors are near are harder than queries, and show 0.56 to 0.89 of it.
   /// Errors: those of ExactSearch and Index::Open.
   absl::StatusOr<float> RelativeRise(std::uint32_t k) const;
 
