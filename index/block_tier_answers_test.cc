@@ -43,7 +43,7 @@ TEST(BlockTier, FewFramesMeanMoreReadsAndTheSameAnswer) {
     const TierAnswers expected = made.Search(made.Open("dram"), options);
     const TierAnswers roomy = made.Search(made.Open("nvme"), options, 1);
     const TierAnswers narrow =
-        made.Search(made.Open("nvme", {.migration_bytes = 4096}), options, 7);
+        made.Search(made.Open("nvme", {.read_buffer_bytes = 4096}), options, 7);
     ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(roomy, expected));
     ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(narrow, expected));
     EXPECT_GT(narrow.total.io_reads, roomy.total.io_reads);

@@ -165,9 +165,9 @@ TEST_P(GetOnEveryTier, GivesTheStoredVectorOfEachLabel) {
         GetParam(), {.fast = "mapped", .cache = CachePolicy::kDynamic, .cache_bytes = 102'400});
     ExpectAll(*all[i], dynamic, true);
     ExpectAll(*all[i],
-              all[i]->Open(
-                  GetParam(),
-                  {.cache = CachePolicy::kStatic, .cache_bytes = 102'400, .migration_bytes = 4096}),
+              all[i]->Open(GetParam(), {.cache = CachePolicy::kStatic,
+                                        .cache_bytes = 102'400,
+                                        .read_buffer_bytes = 4096}),
               true);
   }
 }

@@ -1,9 +1,13 @@
 #include "hmann/hmann.h"
 
+#include <algorithm>
+#include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "hmann/target.h"
+#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/format/reader.h"
 #include "index/format/verify.h"
@@ -71,6 +75,8 @@ absl::Status Index::Scrub(const std::function<bool(std::uint64_t)>& pace) const 
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 /// Defaults if no parameter is given, and their expected results if those were measured.
 absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
                                            const SearchContext& context) {
@@ -106,6 +112,86 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
   return resolved;
 }
 
+/// Vectors of an index as queries, one at a time.
+class QueriesOfIndex {
+ public:
+  QueriesOfIndex(const IndexImpl& index, std::uint64_t count)
+      : executor_(MakeExecutor(index.placed())) {
+    const std::uint64_t n = index.info().n;
+    for (std::uint64_t i = 0; i < count; ++i)
+      index.file().AppendQuery(static_cast<NodeId>(i * n / count), rows_);
+    row_bytes_ = rows_.size() / count;
+  }
+
+  /// Microseconds of each of queries [first, last), at least one, until `most` is over.
+  /// Errors: those of searches.
+  absl::StatusOr<std::vector<double>> Time(const ResolvedParams& params, std::size_t first,
+                                           std::size_t last, Clock::duration most) {
+    std::vector<double> times;
+    absl::Status outcome;
+    const SearchLimits limits{.distinct_reads = false};
+    const auto done = [&](std::size_t, const absl::Status& status, Answer&) { outcome = status; };
+    const Clock::time_point end = Clock::now() + most;
+    for (std::size_t i = first; i < last && (times.empty() || Clock::now() < end); ++i) {
+      const auto query = [&](std::size_t) { return rows_.data() + i * row_bytes_; };
+      const Clock::time_point start = Clock::now();
+      HMANN_RETURN_IF_ERROR(executor_->Run({1, 1, query, params, done, nullptr, limits}));
+      HMANN_RETURN_IF_ERROR(outcome);
+      times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+    }
+    return times;
+  }
+
+ private:
+  std::unique_ptr<Executor> executor_;
+  std::vector<std::byte> rows_;
+  std::size_t row_bytes_ = 0;
+};
+
+/// What a target of latency chooses from where nothing is tuned: settings of the
+/// calibration, each with the time that some vectors of the index take as queries. In
+/// place of Equation 3.1, whose times per distance would have to be measured here, too.
+absl::StatusOr<TunedEntry> TimeSettings(const IndexImpl& index, const SearchContext& context,
+                                        std::uint32_t k) {
+  constexpr double kRecalls[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99};
+  constexpr std::size_t kEach = 40;
+  constexpr std::chrono::milliseconds kWarm(100), kMost(20);
+  std::vector<TunedSetting> settings;
+  for (const double recall : kRecalls) {
+    const absl::StatusOr<ResolvedSearch> found = ResolveOpen({.k = k, .recall = recall}, context);
+    if (absl::IsOutOfRange(found.status()) && !settings.empty()) break;
+    HMANN_RETURN_IF_ERROR(found.status());
+    const double expected = found->calibrated_recall.value_or(recall);
+    settings.push_back({.params = found->params, .recall = expected, .recall_low = expected});
+  }
+  // The widest search touches all that the others will. Each setting has its own queries:
+  // what the CPU's caches hold is then of others, as usual.
+  QueriesOfIndex queries(index, kEach * settings.size());
+  HMANN_RETURN_IF_ERROR(
+      queries.Time(settings.back().params, 0, kEach * settings.size(), kWarm).status());
+  std::vector<Offer> offers;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    TunedSetting& setting = settings[i];
+    HMANN_ASSIGN_OR_RETURN(std::vector<double> times,
+                           queries.Time(setting.params, i * kEach, (i + 1) * kEach, kMost));
+    std::sort(times.begin(), times.end());
+    setting.p95_us = Percentile(times, 0.95);
+    setting.p99_us = times.back();
+    // During the slowest tenth the thread may have lost its core.
+    times.resize(times.size() - times.size() / 10);
+    setting.mean_us =
+        std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+    offers.push_back({setting.mean_us, setting.recall, setting.recall});
+  }
+  TunedEntry entry;
+  entry.placement = index.placement();
+  entry.k = k;
+  entry.queries = kEach;
+  entry.origin = context.calibration->origin;
+  for (const std::size_t place : OfferFront(offers)) entry.settings.push_back(settings[place]);
+  return entry;
+}
+
 }  // namespace
 
 absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchParams& options) const {
@@ -132,9 +218,16 @@ absl::StatusOr<ResolvedSearch> Index::Resolve(const SearchParams& options) const
   HMANN_RETURN_IF_ERROR(options.Validate(context.n));
   HMANN_RETURN_IF_ERROR(table.status());
   ResolvedSearch resolved;
+  std::shared_ptr<const TunedTable> timed;
+  if (tuned == nullptr && context.calibration != nullptr) {
+    HMANN_ASSIGN_OR_RETURN(timed, impl_->Timed(held, options.k, [&] {
+      return TimeSettings(*impl_, context, options.k);
+    }));
+  }
+  const TunedTable& known = timed != nullptr ? *timed : *table;
   HMANN_ASSIGN_OR_RETURN(resolved.tuned,
-                         table->Choose(impl_->placement(), options.k, TargetOf(options)));
-  if (tuned != nullptr) resolved.predicted_for = KindOfQueries(tuned->origin);
+                         known.Choose(impl_->placement(), options.k, TargetOf(options)));
+  resolved.predicted_for = KindOfQueries(known.Find(impl_->placement(), options.k)->origin);
   // The table comes from a file; parameters given next to the target take precedence.
   SearchParams chosen = ParamsOf(resolved.tuned->params);
   chosen.max_distance = options.max_distance;

@@ -154,7 +154,7 @@ absl::Status IndexImpl::PlaceL0(const Tier& slow, const OpenOptions& options, Pr
   }
   placed_.mapped = slow.traits().name.starts_with("mapped");
   placed_.far = slow.traits().addressable && slow.traits().name != "dram" && !placed_.mapped;
-  placed_.migration_bytes = options.migration_bytes;
+  placed_.read_buffer_bytes = options.read_buffer_bytes;
   return absl::OkStatus();
 }
 
@@ -313,6 +313,22 @@ absl::Status IndexImpl::ReadTuned() const {
   if (!now->ok() && !absl::IsNotFound(now->status())) return now->status();
   tuned_ = std::move(now);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const TunedTable>> IndexImpl::Timed(
+    const Table& table, std::uint32_t k,
+    const std::function<absl::StatusOr<TunedEntry>()>& make) const {
+  constexpr std::size_t kMost = 64;  // a caller can ask for any k
+  const std::lock_guard lock(timing_);
+  if (timed_for_ != table || timed_.size() == kMost) timed_.clear();
+  timed_for_ = table;
+  std::shared_ptr<const TunedTable>& timed = timed_[k];
+  if (timed == nullptr) {
+    HMANN_ASSIGN_OR_RETURN(TunedEntry entry, make());
+    timed = std::make_shared<const TunedTable>(
+        TunedTable{.content_hash = info().content_hash, .entries = {std::move(entry)}});
+  }
+  return timed;
 }
 
 std::uint32_t IndexImpl::InFlight(std::uint32_t k) const {

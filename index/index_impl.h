@@ -3,7 +3,9 @@
 #include <atomic>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,6 +36,7 @@ class IndexImpl {
   /// before that. Errors: those of Index::Open.
   absl::Status Place(const OpenOptions& options, Progress& progress);
 
+  const IndexFile& file() const { return file_; }
   const IndexInfo& info() const { return file_.info(); }
   const PlacedIndex& placed() const { return placed_; }
   BlockCache* cache() const { return cache_.get(); }
@@ -62,6 +65,10 @@ class IndexImpl {
   }
   absl::StatusOr<std::shared_ptr<const Matches>> Filtered(const Filter& filter) const;
   const TunedEntryKey& placement() const { return placement_; }
+  /// What `make` gives for k, which is called once for a table. Errors: those of `make`.
+  absl::StatusOr<std::shared_ptr<const TunedTable>> Timed(
+      const Table& table, std::uint32_t k,
+      const std::function<absl::StatusOr<TunedEntry>()>& make) const;
   /// The value for ResolvedSearch.
   std::uint32_t InFlight(std::uint32_t k) const;
 
@@ -99,6 +106,9 @@ class IndexImpl {
   std::unique_ptr<BlockCache> cache_;
   mutable std::atomic<Table> tuned_;
   TunedEntryKey placement_;
+  mutable std::mutex timing_;  ///< guards the next two
+  mutable Table timed_for_;
+  mutable std::map<std::uint32_t, std::shared_ptr<const TunedTable>> timed_;  ///< by k
   absl::StatusOr<std::shared_ptr<const Attributes>> attributes_;
   mutable FilterCache filters_;
 };

@@ -55,10 +55,10 @@ TEST_P(EverySlowTier, GivesTheSameAnswersInEveryMode) {
       const TierAnswers found = made_->Search(slow, options);
       ASSERT_NO_FATAL_FAILURE(ExpectSameAnswers(found, expected));
       ExpectSameWork(found, expected);
-      EXPECT_LE(found.total.migrated_used, found.total.migrated);
-      EXPECT_LE(found.total.migrated_late, found.total.migrated_used);
+      EXPECT_LE(found.total.fetched_ahead_used, found.total.fetched_ahead);
+      EXPECT_LE(found.total.fetched_ahead_late, found.total.fetched_ahead_used);
       if (prefetch == Prefetch::kOff) {
-        EXPECT_EQ(found.total.migrated, 0u);
+        EXPECT_EQ(found.total.fetched_ahead, 0u);
       }
       if (slow->on_block_tier()) {
         EXPECT_EQ(found.total.io_reads > 0, found.total.node_reads > 0);

@@ -195,7 +195,7 @@ TEST(Plan, AnIndexTellsItsShape) {
       MustPrint({"plan", index, "--fast-memory", "2MiB", "--slow", "emulated:lat=300ns", "--json"});
   EXPECT_EQ(plan["n"], 4000);
   EXPECT_EQ(plan["dim"], 128);
-  EXPECT_EQ(plan["migration_bytes"], 0) << "for drives";
+  EXPECT_EQ(plan["read_buffer_bytes"], 0) << "for drives";
 }
 
 TEST(Plan, WhatCannotBeIsNamed) {

@@ -85,13 +85,16 @@ void PrintTime(const BuildForecast& forecast) {
   if (forecast.measured_rows == 0) return;
   std::cout << absl::StrFormat(
       "  time    about %s on %d threads (%s of CPU), then a minute or more to calibrate\n"
-      "          %d rows took %s here; time grows with power %.2f of the rows (1.1 to 1.3 is a "
-      "guess)\n%s",
+      "          %d rows took %s here; by counts, all rows take %.3g times that\n",
       FormatDuration(forecast.seconds), forecast.threads, FormatDuration(forecast.cpu_seconds),
-      forecast.measured_rows, FormatDuration(forecast.measured_seconds), forecast.growth,
-      forecast.estimate.bounded.has_value()
-          ? "          1.4 times that within bounded memory is a guess\n"
-          : "");
+      forecast.measured_rows, FormatDuration(forecast.measured_seconds), forecast.growth);
+  if (!forecast.estimate.bounded.has_value()) return;
+  std::cout << "          1.4 times that within bounded memory is a guess\n";
+  if (forecast.read_seconds > 0)
+    std::cout << absl::StrFormat(
+        "          %s of it to read the base, at %s/s here\n",
+        FormatDuration(forecast.read_seconds),
+        FormatSize(static_cast<std::uint64_t>(forecast.read_bytes_per_second)));
 }
 
 void PrintForecast(const BuildOptions& build, const BuildForecast& forecast) {

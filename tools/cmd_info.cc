@@ -114,7 +114,7 @@ absl::Status DescribeLive(const InfoFlags& flags) {
   std::vector<Placement> placements;
   std::optional<LiveBytes> bytes;
   std::vector<std::string> choices;
-  std::uint64_t migration = 0;
+  std::uint64_t read_buffers = 0;
   if (!flags.server.empty()) {
     HMANN_ASSIGN_OR_RETURN(client::Client client,
                            client::Client::Connect(flags.server, flags.connect));
@@ -129,14 +129,14 @@ absl::Status DescribeLive(const InfoFlags& flags) {
     placements = index->Placements();
     choices = index->Choices();
     bytes = CompareWithFormulas(placements, index->info());
-    if (index->on_block_tier()) migration = flags.open.migration_bytes;
+    if (index->on_block_tier()) read_buffers = flags.open.read_buffer_bytes;
   }
   if (flags.json) {
     nlohmann::ordered_json object = {{"placements", ToJson(placements)}};
     if (!choices.empty()) object["choices"] = choices;
     if (bytes.has_value()) {
       object["fast_bytes"] = {{"live", bytes->fast}, {"formula", bytes->fast_formula}};
-      object["each_search_thread"] = {{"migration_bytes", migration},
+      object["each_search_thread"] = {{"read_buffer_bytes", read_buffers},
                                       {"scratch_bytes", ReservedFastBytes(0, 1)}};
       object["node_bytes"] = {{"live", bytes->slow}, {"formula", bytes->slow_formula}};
     }
@@ -156,7 +156,7 @@ absl::Status DescribeLive(const InfoFlags& flags) {
               << absl::StrFormat(
                      "  besides, for each searching thread: %s for reads of L0, about %s of "
                      "scratch\n",
-                     FormatSize(migration), FormatSize(ReservedFastBytes(0, 1)));
+                     FormatSize(read_buffers), FormatSize(ReservedFastBytes(0, 1)));
   }
   return absl::OkStatus();
 }

@@ -37,9 +37,8 @@ void PrintBuild(const PlanInput& input, const PlanReport& report) {
   const BuildEstimate& build = report.build;
   const PlanShape& shape = report.request.shape;
   const std::uint64_t base = shape.n * shape.dim * SizeOf(shape.dtype);
-  const std::uint64_t memory = report.request.fast_bytes;
-  const bool bounded =
-      build.bounded.has_value() && build.bounded->base_passes > 0 && build.memory_bytes > memory;
+  const std::uint64_t memory = report.build_memory;
+  const bool bounded = build.bounded.has_value() && build.memory_bytes > memory;
   const std::uint64_t work = bounded ? build.bounded->work_bytes : 0;
   const std::string command = absl::StrCat(
       CommandFor(input.build), StructureFlags(shape, report.plan.structure),
@@ -51,18 +50,18 @@ void PrintBuild(const PlanInput& input, const PlanReport& report) {
   if (bounded) {
     std::cout << absl::StrFormat(
         ", work folder at most %s (about: how many links lead far was seen on one set)\n"
-        "  the base is read %d times; in memory the build takes %s",
-        FormatSize(work), build.bounded->base_passes, FormatSize(build.memory_bytes));
-  } else if (build.bounded.has_value() && build.memory_bytes > memory) {
-    std::cout << absl::StrFormat("; with --build-memory at least %s",
-                                 FormatSize(build.bounded->least_bytes));
+        "  the base is read %d times, %s in all; in memory the build takes %s",
+        FormatSize(work), build.bounded->base_passes, FormatSize(base * build.bounded->base_passes),
+        FormatSize(build.memory_bytes));
+    if (memory > report.request.fast_bytes)
+      std::cout << "; less than " << FormatSize(memory) << " do not suffice";
   }
   std::cout << "\n  time: unknown; this command with --plan measures it on some of the vectors\n  "
             << command << '\n';
 }
 
 void PrintPlan(const PlanInput& input, const PlanReport& report) {
-  const auto& [request, plan, build] = report;
+  const auto& [request, plan, build, build_memory] = report;
   const BuildOptions& wish = input.build;
   const PlanShape& shape = request.shape;
   std::cout << absl::StrFormat("%d vectors of %d x %s, M = %d: %s\n", shape.n, shape.dim,
@@ -86,8 +85,8 @@ void PrintPlan(const PlanInput& input, const PlanReport& report) {
             << " --fast " << plan.fast_tier << " --slow " << plan.l0_tier;
   if (plan.cache_bytes > 0)
     std::cout << " --cache static --cache-size " << (plan.cache_bytes >> 10) << "KiB";
-  if (plan.migration_bytes > 0)
-    std::cout << " --migration " << (plan.migration_bytes >> 10) << "KiB";
+  if (plan.read_buffer_bytes > 0)
+    std::cout << " --read-buffers " << (plan.read_buffer_bytes >> 10) << "KiB";
   std::cout << " --queries Q\n";
 }
 

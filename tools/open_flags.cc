@@ -24,7 +24,7 @@ void AddOpenFlags(CLI::App& app, OpenOptions* open) {
       app, "--cache", ParseCachePolicy, &open->cache,
       "cache of slow records in fast memory: none (default), static (by degree), dynamic (by use)");
   AddParsed(app, "--cache-size", ParseSize, &open->cache_bytes, "size of that cache, as 256MiB");
-  AddParsed(app, "--migration", ParseSize, &open->migration_bytes,
+  AddParsed(app, "--read-buffers", ParseSize, &open->read_buffer_bytes,
             "bytes per search thread for reads from nvme (default 16MiB)");
   app.add_option_function<std::uint32_t>(
          "--sq", [open](const std::uint32_t& bits) { open->sq_bits = bits; },

@@ -2,7 +2,7 @@
 // "method": "insertion", "alpha": 1.2, "bits": 2, "seed": 1, "from_hnswlib": FILE,
 // "memory": BYTES, "rank": "random"}, or {"index": FILE} for a finished index. Settings
 // for opening: {"fast": "dram", "slow": "mapped", "cache": "none", "cache_bytes": 0,
-// "migration_bytes": 16777216, "sq": 0, "filter": TEXT, "attrs": FILE, "types": TEXT};
+// "read_buffer_bytes": 16777216, "sq": 0, "filter": TEXT, "attrs": FILE, "types": TEXT};
 // attributes are made from the rows of "attrs". Search settings:
 // parameters, as `hmann search --json` names them: {"mode": "graph", "ef_l1": 16,
 // "ef_l0": 64}, or {"recall": 0.95}. All are optional.
@@ -152,7 +152,7 @@ class HmannAdapter : public Adapter {
   absl::Status Search(const RunShare& share) override { return Run(share, nullptr); }
 
   std::vector<std::string> LoadSettings() const override {
-    return {"fast",      "slow", "cache", "cache_bytes", "migration_bytes",
+    return {"fast",      "slow", "cache", "cache_bytes", "read_buffer_bytes",
             "in_flight", "sq",   "attrs", "types",       "filter"};
   }
 
@@ -215,7 +215,7 @@ class HmannAdapter : public Adapter {
     settings.Whole("sq", 0, 8, &open_.sq_bits);
     constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
     WholeIn<std::uint64_t>(settings, "cache_bytes", 0, kMost, &open_.cache_bytes);
-    WholeIn<std::uint64_t>(settings, "migration_bytes", 0, kMost, &open_.migration_bytes);
+    WholeIn<std::uint64_t>(settings, "read_buffer_bytes", 0, kMost, &open_.read_buffer_bytes);
   }
 
   absl::Status Run(const RunShare& share, Counters* counters) {

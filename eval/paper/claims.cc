@@ -204,9 +204,13 @@ class Judge {
   }
 
   void Build() {
-    Table table{"Seconds of phases, wall",
-                {"index", "insertion", "rank", "promote", "second phase"}};
+    Table table{
+        "Seconds of phases, wall",
+        {"index", "insertion", "rank", "promote", "second phase", "on slow memory (model)"}};
     double best = kNone, worst = kNone;
+    // The paper's times of a distance. The first phase works on L0, the second on upper
+    // layers.
+    constexpr double kFastNs = 183, kSlowNs = 421;
     const auto add = [&](const std::string& name, const Json* row) {
       if (row == nullptr) return;
       const double first = Phases(*row, std::array{"insert", "read"}),
@@ -214,7 +218,8 @@ class Judge {
                    promote = Phases(*row, std::array{"promote"}), share = (rank + promote) / first;
       best = std::fmin(best, share);
       worst = std::fmax(worst, share);
-      table.rows.push_back({name, Text(first), Text(rank), Text(promote), Percent(share)});
+      table.rows.push_back({name, Text(first), Text(rank), Text(promote), Percent(share),
+                            Percent(share * kFastNs / kSlowNs)});
     };
     for (const std::uint64_t n : parts_.sizes)
       add(absl::StrCat("M ", parts_.m, ", ", Count(n)), Row(Dram(1, n), kWritten));
@@ -231,11 +236,13 @@ class Judge {
     Add("Table 3.1, build", "8 % over HNSW at 10^9, M 48",
         absl::StrCat("insertion, then ranks and upper layers of 16 %, up to ", Count(n()),
                      " vectors"),
-        absl::StrCat("second phase +", Percent(best), " to +", Percent(worst), "; all of it ",
-                     Text(ratio, "x"), " hnswlib's CPU"),
-        worst <= 0.12  ? kHeld
-        : best <= 0.12 ? kPartly
-                       : kNotHeld,
+        absl::StrCat("second phase +", Percent(best), " to +", Percent(worst),
+                     " in one memory, with L0 on slow memory +", Percent(best * kFastNs / kSlowNs),
+                     " to +", Percent(worst * kFastNs / kSlowNs),
+                     " (a model: 421 ns for 183); all of it ", Text(ratio, "x"), " hnswlib's CPU"),
+        worst <= 0.12                      ? kHeld
+        : best * kFastNs / kSlowNs <= 0.12 ? kPartly
+                                           : kNotHeld,
         "M and n: if neither brings the share to 8 %, it is no matter of one M or one scale. Layer "
         "1 is inserted into "
         "a graph of a sixth of the nodes with the same ef_construction, which costs about its "

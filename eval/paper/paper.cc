@@ -255,21 +255,17 @@ class Paper {
       HMANN_ASSIGN_OR_RETURN(SystemSpec spec, BuiltinSystem("hmann", build));
       spec.name = name;
       spec.keeps_several = false;
-      for (int threads = 1; threads <= kMostThreads; threads *= 2) {
-        const Json match = {{"query_threads", threads}};
-        spec.curves.push_back({absl::StrCat(name, ", Thr ", threads), match, "emulated"});
-        for (Json setting : MultiStart()) {
-          setting.update({{"query_threads", threads}, {"prefetch", "off"}});
-          settings.push_back(std::move(setting));
-        }
-      }
-      // As if all threads share a visited set, and expand a candidate each a round.
-      for (int threads = 1; threads <= kMostThreads; threads *= 2) {
-        const Json match = {{"mode", "graph"}, {"beam_width", threads}};
-        spec.curves.push_back({absl::StrCat(name, ", rounds of ", threads), match, "emulated"});
-        for (Json setting : Graph()) {
-          setting.update({{"beam_width", threads}, {"prefetch", "off"}});
-          settings.push_back(std::move(setting));
+      // In rounds: as if all threads share a visited set, and expand a candidate each a
+      // round.
+      for (const auto& [form, key, ladder] : {std::tuple(", Thr ", "query_threads", MultiStart()),
+                                              {", rounds of ", "beam_width", Graph()}}) {
+        for (int threads = 1; threads <= kMostThreads; threads *= 2) {
+          const Json match = {{"mode", ladder[0]["mode"]}, {key, threads}};
+          spec.curves.push_back({absl::StrCat(name, form, threads), match, "emulated"});
+          for (Json setting : ladder) {
+            setting.update({{key, threads}, {"prefetch", "off"}});
+            settings.push_back(std::move(setting));
+          }
         }
       }
       spec.settings = std::move(settings);

@@ -230,7 +230,7 @@ TEST(BoundedBuild, RefusesAFolderOfSomethingElseByName) {
   std::ofstream(options.work + "/manifest.json") << "{\"format\": \"hmann work folder\"}";
   EXPECT_THAT(refusal(options), HasSubstr("another version"));
   for (const char* manifest : {"no json", "{\"format\": 3}", "[]",
-                               "{\"format\": \"hmann work folder\", \"version\": 3, \"of\": 5}"}) {
+                               "{\"format\": \"hmann work folder\", \"version\": 4, \"of\": 5}"}) {
     std::ofstream(options.work + "/manifest.json") << manifest;
     EXPECT_THAT(refusal(options), HasSubstr("not the manifest")) << manifest;
     EXPECT_FALSE(ReadWorkStatus(options.work).ok()) << manifest;

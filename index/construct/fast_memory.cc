@@ -10,8 +10,8 @@ namespace {
 /// Beam, visited set and batch of one search at its widest usual setting (ef 400 on M =
 /// 48).
 constexpr std::uint64_t kScratchPerThread = 512_KiB;
-/// As OpenOptions::migration_bytes.
-constexpr std::uint64_t kMigrationPerThread = 16_MiB;
+/// As OpenOptions::read_buffer_bytes.
+constexpr std::uint64_t kReadBuffersPerThread = 16_MiB;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::uint64_t FastBytes(const FastShape& shape, NodeId n1) {
 
 std::uint64_t ReservedFastBytes(std::uint64_t fast_memory_bytes, int threads) {
   const auto searches = static_cast<std::uint64_t>(threads);
-  return std::min(searches * kMigrationPerThread, fast_memory_bytes / 50) +
+  return std::min(searches * kReadBuffersPerThread, fast_memory_bytes / 50) +
          searches * kScratchPerThread;
 }
 

@@ -52,7 +52,7 @@ TEST(FastBytes, AreTheFormula) {
             (100 * 10 + 20 * 5 + 4 * 5) * 4u + 100 * 12u + 100 * 8u);  // N_i = 1000, 100, 20, 4
 }
 
-TEST(ReservedFastBytes, IsMigrationSpaceAndScratch) {
+TEST(ReservedFastBytes, IsReadBuffersAndScratch) {
   const std::uint64_t scratch = ReservedFastBytes(0, 1);
   EXPECT_EQ(ReservedFastBytes(0, 8), 8 * scratch) << "L0 is addressable";
   EXPECT_EQ(ReservedFastBytes(100_GiB, 8), 8 * (scratch + 16_MiB));

@@ -76,6 +76,18 @@ const std::byte* IndexFile::Row(NodeId id) const {
   return l0().data() + records_.Offset(id);
 }
 
+void IndexFile::AppendQuery(NodeId id, std::vector<std::byte>& rows) const {
+  const std::byte* row = Row(id);
+  if (!IsFloat(info_.dtype)) {
+    rows.insert(rows.end(), row, row + info_.dim * SizeOf(info_.dtype));
+    return;
+  }
+  std::vector<float> components(info_.dim);
+  ReadComponents(info_.dtype, row, info_.dim, components.data());
+  const auto* bytes = reinterpret_cast<const std::byte*>(components.data());
+  rows.insert(rows.end(), bytes, bytes + info_.dim * sizeof(float));
+}
+
 std::uint64_t IndexFile::Label(NodeId id) const {
   const std::byte* place = id < records_.n1
                                ? fast_labels().data() + std::size_t{id} * records_.label_bytes

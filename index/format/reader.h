@@ -66,6 +66,8 @@ class IndexFile {
   std::span<const std::byte> l0() const { return Bytes(SectionKind::kL0, 0); }
   /// Stored vector of a node, promoted or not.
   const std::byte* Row(NodeId id) const;
+  /// Appends a stored vector as a query: dim components of QueryType(dtype).
+  void AppendQuery(NodeId id, std::vector<std::byte>& rows) const;
   /// Label of a node, promoted or not; its row number if the user gave no labels.
   std::uint64_t Label(NodeId id) const;
 

@@ -207,14 +207,16 @@ Json ToJson(const BuildForecast& forecast) {
   json["threads"] = forecast.threads;
   json["seconds"] = forecast.seconds;
   json["cpu_seconds"] = forecast.cpu_seconds;
+  json["read_seconds"] = forecast.read_seconds;
   json["measured"] = {{"rows", forecast.measured_rows},
                       {"seconds", forecast.measured_seconds},
-                      {"growth", forecast.growth}};
+                      {"growth", forecast.growth},
+                      {"read_bytes_per_second", forecast.read_bytes_per_second}};
   return json;
 }
 
 Json ToJson(const PlanReport& report) {
-  const auto& [request, plan, build] = report;
+  const auto& [request, plan, build, build_memory] = report;
   Json structures = Json::array();
   for (const PlacedBytes& line : plan.bytes)
     structures.push_back(
@@ -232,12 +234,13 @@ Json ToJson(const PlanReport& report) {
           {"slow", plan.l0_tier},
           {"cache_bytes", plan.cache_bytes},
           {"cached_share", plan.cached_share},
-          {"migration_bytes", plan.migration_bytes},
+          {"read_buffer_bytes", plan.read_buffer_bytes},
           {"structures", structures},
           {"fast_bytes", plan.fast_bytes},
           {"file_bytes", plan.file_bytes},
           {"explain", plan.rule},
-          {"build", ToJson(build)}};
+          {"build", ToJson(build)},
+          {"build_memory_bytes", build_memory}};
 }
 
 Json ToJson(const TunedForK& tuned) {

@@ -93,9 +93,9 @@ std::uint32_t BlockFrames::Acquire(NodeId id, bool ahead) {
     Entry& entry = entries_[place];
     if (ahead || !entry.ahead) return place;
     entry.ahead = false;
-    ++io_.migrated_used;
+    ++io_.fetched_ahead_used;
     if (entry.state == State::kUnderWay) {
-      ++io_.migrated_late;
+      ++io_.fetched_ahead_late;
       queue_->MakeDemand(Tag(place));
     }
     return place;
@@ -134,7 +134,7 @@ std::uint32_t BlockFrames::Start(std::uint32_t unit, std::uint32_t last, bool ah
   ++under_way_;
   ++io_.io_reads;
   io_.io_bytes += entry.bytes;
-  io_.migrated += ahead ? 1 : 0;
+  io_.fetched_ahead += ahead ? 1 : 0;
   return place;
 }
 
@@ -147,7 +147,7 @@ bool BlockFrames::ReadCache(Entry& entry, std::byte* frame) const {
 }
 
 void BlockFrames::OfferToCache(const Entry& entry, const std::byte* frame) const {
-  if (index_.cache == nullptr) return;
+  if (index_.cache == nullptr || !index_.cache->Wants(entry.unit)) return;
   index_.cache->Offer(entry.unit,
                       frame + (index_.records.ExtentOf(entry.unit).begin - entry.begin));
 }
@@ -175,7 +175,7 @@ void BlockFrames::Abandon() {
     const auto place = static_cast<std::uint32_t>(tag & 0xffffffu);
     --io_.io_reads;
     io_.io_bytes -= entries_[place].bytes;
-    io_.migrated -= entries_[place].ahead ? 1 : 0;
+    io_.fetched_ahead -= entries_[place].ahead ? 1 : 0;
     --under_way_;
     Free(place);
     return true;

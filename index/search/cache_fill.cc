@@ -53,6 +53,7 @@ absl::Status FillByDegree(const PlacedIndex& index, std::span<const std::byte> l
     for (auto node = static_cast<NodeId>(begin); node < end; ++node) {
       const NodeId* links = index.Links(node, l0.data() + records.Offset(node), scratch.data());
       for (std::uint32_t i = 0; i < records.max_links && links[i] < n; ++i) {
+        if (links[i] < index.n1()) continue;  // in fast memory
         std::uint32_t& use = uses[ByBlock(index) ? records.UnitOf(links[i]) : links[i]];
         std::atomic_ref(use).fetch_add(1, std::memory_order_relaxed);
       }

@@ -8,16 +8,20 @@
 
 #include "hmann/counters.h"
 #include "index/search/placed_index.h"
+#include "index/search/slow_memory.h"
 
 namespace hmann {
 
 /// The cache layer: copies of slow-memory records that the index's cache holds. Without a
-/// cache it has none.
+/// cache it has none. With a dynamic one it is the paper's migration: a record that
+/// searches meet again is fetched whole during a search, and copied after that.
 class CachedRecords {
  public:
-  /// `slots`: records that can be requested at once. Counts cache_hits.
-  CachedRecords(const PlacedIndex& index, std::size_t slots, Counters& counts)
+  /// `slots`: records that can be requested at once. Counts cache_hits. All arguments
+  /// must outlive it.
+  CachedRecords(const PlacedIndex& index, std::size_t slots, SlowMemory& memory, Counters& counts)
       : index_(index),
+        memory_(memory),
         counts_(counts),
         record_bytes_(index.records.MostUnitBytes()),
         copies_(index.cache == nullptr ? 0 : slots * record_bytes_) {}
@@ -37,22 +41,41 @@ class CachedRecords {
     ++counts_.cache_hits;
     return copy;
   }
-  /// Whether the cache accepts offers of records that it does not hold.
-  bool Takes() const {
-    return index_.cache != nullptr && index_.cache->policy() == CachePolicy::kDynamic;
+  /// Starts a query.
+  void Begin() { coming_.clear(); }
+  /// A record was read that the cache does not hold. Fetches the rest of it if the cache
+  /// wants it, and demand need not wait for that.
+  void Missed(NodeId id) {
+    if (index_.cache == nullptr || coming_.size() == kMostComing || !index_.cache->Wants(id) ||
+        !memory_.HasRoom())
+      return;
+    index_.ForBytes(id, RecordPart::kRecord, [this](auto bytes) { memory_.Fetch(bytes); });
+    coming_.push_back(id);
   }
-  void Offer(NodeId id) {
-    whole_.resize(index_.MostRecordBytes());
-    index_.CopyRecord(id, index_.Record(id), whole_.data());
-    index_.cache->Offer(id, whole_.data());
+  /// Copies the records that have come.
+  void Settle() {
+    std::erase_if(coming_, [this](NodeId id) {
+      bool here = true;
+      index_.ForBytes(id, RecordPart::kRecord,
+                      [&](auto bytes) { here = here && memory_.Arrived(bytes); });
+      if (!here) return false;
+      whole_.resize(index_.MostRecordBytes());
+      index_.CopyRecord(id, index_.Record(id), whole_.data());
+      index_.cache->Offer(id, whole_.data());
+      return true;
+    });
   }
 
  private:
+  static constexpr std::size_t kMostComing = 64;
+
   const PlacedIndex& index_;
+  SlowMemory& memory_;
   Counters& counts_;
   std::size_t record_bytes_;
   std::vector<std::byte> copies_;  ///< one record per slot, its parts where they lie in L0
   std::vector<std::byte> whole_;   ///< scratch
+  std::vector<NodeId> coming_;     ///< fetched whole for the cache, not copied yet
 };
 
 }  // namespace hmann

@@ -37,7 +37,7 @@ absl::Status DiskExecutor::Prepare(std::uint32_t in_flight, const ResolvedParams
   const std::uint32_t least = MinFrames(index_, params) + 8,
                       frame_bytes = index_.records.FrameBytes(index_.blocks->sector_bytes());
   const std::uint64_t share =
-      std::min(kMostFrames, index_.migration_bytes / frame_bytes / in_flight);
+      std::min(kMostFrames, index_.read_buffer_bytes / frame_bytes / in_flight);
   const std::uint32_t frames = std::max(least, static_cast<std::uint32_t>(share));
   if (slots_.size() >= in_flight && reader_->options().frames / slots_.size() >= least)
     return absl::OkStatus();

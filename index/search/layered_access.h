@@ -10,7 +10,7 @@
 #include "hmann/resolved_params.h"
 #include "index/search/access.h"
 #include "index/search/cached_records.h"
-#include "index/search/migration.h"
+#include "index/search/fetch_ahead.h"
 #include "index/search/placed_index.h"
 #include "index/search/slow_memory.h"
 
@@ -27,10 +27,10 @@ class LayeredAccess {
       : index_(index),
         memory_(index.emulated, &shared.lines),
         pages_(shared.pages),
-        migration_(index, memory_, counts_),
+        ahead_(index, memory_, counts_),
         fast_(std::max<std::size_t>(std::size_t{kMaxGraphWidth} * index.records.max_links,
                                     kMaxBeamWidth)),
-        cached_(index, fast_.size(), counts_) {}
+        cached_(index, fast_.size(), memory_, counts_) {}
   LayeredAccess(const LayeredAccess&) = delete;
 
   /// Starts a query.
@@ -38,7 +38,8 @@ class LayeredAccess {
     prefetch_ = prefetch;
     counts_ = Counters();
     memory_.Begin();
-    migration_.Begin(prefetch);
+    cached_.Begin();
+    ahead_.Begin(prefetch);
   }
 
   void AskAll(std::span<const NodeId> ids, RecordPart part, const std::byte** records) {
@@ -52,25 +53,22 @@ class LayeredAccess {
 
   /// Waits for what AskAll(ids, part) requested.
   void Await(std::span<const NodeId> ids, RecordPart part) {
-    const bool offer = cached_.Takes();
+    cached_.Settle();
     for (std::size_t i = 0; i < ids.size(); ++i) {
       if (fast_[i] != 0) continue;
-      const auto use = [&](std::span<const std::byte> bytes) { memory_.Use(bytes); };
-      index_.ForBytes(ids[i], part, use);
-      if (!offer) continue;
-      index_.ForBytes(ids[i], RecordPart::kRecord, use);
-      cached_.Offer(ids[i]);
+      index_.ForBytes(ids[i], part, [this](auto bytes) { memory_.Use(bytes); });
+      cached_.Missed(ids[i]);
     }
   }
 
-  /// See Migration.
-  void Stepped(const Beam& beam, std::uint32_t window) { migration_.Stepped(beam, window); }
+  /// See FetchAhead.
+  void Stepped(const Beam& beam, std::uint32_t window) { ahead_.Stepped(beam, window); }
   /// Adds what this query fetched ahead and found in the cache.
   void AddCounts(Counters& counters) const { counters += counts_; }
 
  private:
   const std::byte* Call(NodeId id, RecordPart part, std::size_t slot) {
-    migration_.CountUse(id, part);
+    ahead_.CountUse(id, part);
     const std::byte* copy = cached_.Find(id, part, slot);
     fast_[slot] = copy != nullptr ? 1 : 0;
     if (copy != nullptr) return copy;
@@ -89,7 +87,7 @@ class LayeredAccess {
   Counters counts_;
   SlowMemory memory_;
   PageAhead& pages_;
-  Migration migration_;
+  FetchAhead ahead_;
   std::vector<char> fast_;  ///< [slot]: Ask gave a copy in fast memory
   CachedRecords cached_;
   Prefetch prefetch_ = Prefetch::kAhead;

@@ -90,17 +90,20 @@ TEST_F(AccessLayers, AnEmulatedTierIsToldOfEveryTouch) {
 }
 
 TEST_F(AccessLayers, CachedRecordsAreCopiesThatLiveSideBySide) {
-  CachedRecords none(placed_, 4, counts_);
+  SlowMemory memory(nullptr);
+  CachedRecords none(placed_, 4, memory, counts_);
+  none.Missed(1);
+  none.Settle();
   EXPECT_EQ(none.Find(1, RecordPart::kRow, 0), nullptr);
-  EXPECT_FALSE(none.Takes());
   const auto cache =
       *MakeRecordCache(placed_, 200 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
   placed_.cache = cache.get();
-  CachedRecords cached(placed_, 4, counts_);
-  ASSERT_TRUE(cached.Takes());
+  CachedRecords cached(placed_, 4, memory, counts_);
   EXPECT_EQ(cached.Find(400, RecordPart::kRow, 0), nullptr);
   EXPECT_EQ(counts_.cache_hits, 0u);
-  for (const NodeId id : {400u, 1999u, 5u}) cached.Offer(id);
+  for (const NodeId id : {400u, 1999u, 5u}) cached.Missed(id);
+  EXPECT_EQ(cached.Find(400, RecordPart::kRow, 0), nullptr) << "copied at the next step";
+  cached.Settle();
   const std::byte* first = cached.Find(400, RecordPart::kRow, 0);
   const std::byte* second = cached.Find(1999, RecordPart::kRow, 1);
   const std::byte* third = cached.Find(5, RecordPart::kLinks, 3);
@@ -115,67 +118,80 @@ TEST_F(AccessLayers, CachedRecordsAreCopiesThatLiveSideBySide) {
   EXPECT_NE(cached.Find(400, RecordPart::kLinks, 2), nullptr);
 }
 
-TEST_F(AccessLayers, MigrationFetchesLinksOfTheNearestAndThenWhatTheFirstLinksTo) {
-  SlowMemory memory(nullptr);
-  Migration migration(placed_, memory, counts_);
-  const Beam beam = Found({10, 20, 30, 40, 50, 60, 70, 80, 90, 100});
-  migration.Begin(Prefetch::kHop);
-  migration.Stepped(beam, 100);
-  EXPECT_EQ(counts_.migrated, 0u) << "nobody wants it";
-  migration.Begin(Prefetch::kAhead);
-  migration.Stepped(beam, 3);
-  EXPECT_EQ(counts_.migrated, 3u) << "links of the window";
-  migration.Stepped(beam, 100);
-  const std::vector<NodeId> rows = RowsBehind(10);
-  ASSERT_GT(rows.size(), 0u);
-  EXPECT_EQ(counts_.migrated, 8 + rows.size()) << "links of eight, rows behind the first";
-  migration.Stepped(beam, 100);
-  EXPECT_EQ(counts_.migrated, 8 + rows.size()) << "no part twice";
-
-  migration.CountUse(20, RecordPart::kLinks);
-  migration.CountUse(20, RecordPart::kLinks);
-  migration.CountUse(90, RecordPart::kLinks);
-  migration.CountUse(rows[0], RecordPart::kRow);
-  migration.CountUse(rows[0], RecordPart::kLabel);
-  EXPECT_EQ(counts_.migrated_used, 2u);
-  EXPECT_EQ(counts_.migrated_late, 0u) << "as far as can be told";
-  migration.Begin(Prefetch::kAhead);
-  migration.Stepped(beam, 3);
-  EXPECT_EQ(counts_.migrated, 11 + rows.size()) << "a new query";
+TEST_F(AccessLayers, TheCacheCopiesOnlyWhatHasCome) {
+  EmulatedBus never(kNever, 1, TickClock().Now());
+  SlowMemory memory(&never);
+  const auto cache =
+      *MakeRecordCache(placed_, 200 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
+  placed_.cache = cache.get();
+  CachedRecords cached(placed_, 4, memory, counts_);
+  cached.Missed(400);
+  cached.Settle();
+  EXPECT_EQ(cached.Find(400, RecordPart::kRow, 0), nullptr);
+  EXPECT_EQ(cache->stats().filled, 0u);
 }
 
-TEST_F(AccessLayers, MigrationEndsAtItsBytes) {
+TEST_F(AccessLayers, FetchAheadFetchesLinksOfTheNearestAndThenWhatTheFirstLinksTo) {
   SlowMemory memory(nullptr);
-  Migration migration(placed_, memory, counts_);
-  migration.Begin(Prefetch::kAhead);
+  FetchAhead ahead(placed_, memory, counts_);
+  const Beam beam = Found({10, 20, 30, 40, 50, 60, 70, 80, 90, 100});
+  ahead.Begin(Prefetch::kHop);
+  ahead.Stepped(beam, 100);
+  EXPECT_EQ(counts_.fetched_ahead, 0u) << "nobody wants it";
+  ahead.Begin(Prefetch::kAhead);
+  ahead.Stepped(beam, 3);
+  EXPECT_EQ(counts_.fetched_ahead, 3u) << "links of the window";
+  ahead.Stepped(beam, 100);
+  const std::vector<NodeId> rows = RowsBehind(10);
+  ASSERT_GT(rows.size(), 0u);
+  EXPECT_EQ(counts_.fetched_ahead, 8 + rows.size()) << "links of eight, rows behind the first";
+  ahead.Stepped(beam, 100);
+  EXPECT_EQ(counts_.fetched_ahead, 8 + rows.size()) << "no part twice";
+
+  ahead.CountUse(20, RecordPart::kLinks);
+  ahead.CountUse(20, RecordPart::kLinks);
+  ahead.CountUse(90, RecordPart::kLinks);
+  ahead.CountUse(rows[0], RecordPart::kRow);
+  ahead.CountUse(rows[0], RecordPart::kLabel);
+  EXPECT_EQ(counts_.fetched_ahead_used, 2u);
+  EXPECT_EQ(counts_.fetched_ahead_late, 0u) << "as far as can be told";
+  ahead.Begin(Prefetch::kAhead);
+  ahead.Stepped(beam, 3);
+  EXPECT_EQ(counts_.fetched_ahead, 11 + rows.size()) << "a new query";
+}
+
+TEST_F(AccessLayers, FetchAheadEndsAtItsBytes) {
+  SlowMemory memory(nullptr);
+  FetchAhead ahead(placed_, memory, counts_);
+  ahead.Begin(Prefetch::kAhead);
   std::uint64_t bytes = 0;
   for (NodeId id = 0; id < placed_.n1(); ++id) {
-    const std::uint64_t before = counts_.migrated;
-    migration.Stepped(Found({id}), 1);
-    bytes += (counts_.migrated - before) * BytesOf(id, RecordPart::kLinks);
-    const std::uint64_t links = counts_.migrated;
-    migration.Stepped(Found({id}), 1);
-    bytes += (counts_.migrated - links) * BytesOf(1999, RecordPart::kRow);
+    const std::uint64_t before = counts_.fetched_ahead;
+    ahead.Stepped(Found({id}), 1);
+    bytes += (counts_.fetched_ahead - before) * BytesOf(id, RecordPart::kLinks);
+    const std::uint64_t links = counts_.fetched_ahead;
+    ahead.Stepped(Found({id}), 1);
+    bytes += (counts_.fetched_ahead - links) * BytesOf(1999, RecordPart::kRow);
   }
   EXPECT_LE(bytes, 65536u);
   EXPECT_GT(bytes, 65536u - BytesOf(1999, RecordPart::kRow) - BytesOf(0, RecordPart::kLinks));
 }
 
-TEST_F(AccessLayers, MigrationNeverStandsInTheWayOfDemandAndFollowsNothingThatIsOnItsWay) {
+TEST_F(AccessLayers, FetchAheadNeverStandsInTheWayOfDemandAndFollowsNothingThatIsOnItsWay) {
   EmulatedBus never(kNever, 1, TickClock().Now());
   SlowMemory memory(&never);
-  Migration migration(placed_, memory, counts_);
-  migration.Begin(Prefetch::kAhead);
+  FetchAhead ahead(placed_, memory, counts_);
+  ahead.Begin(Prefetch::kAhead);
   const Beam beam = Found({10, 20, 30, 40, 50, 60, 70, 80});
-  migration.Stepped(beam, 100);
-  EXPECT_GT(counts_.migrated, 0u);
-  EXPECT_LE(counts_.migrated, kNever.lines);
+  ahead.Stepped(beam, 100);
+  EXPECT_GT(counts_.fetched_ahead, 0u);
+  EXPECT_LE(counts_.fetched_ahead, kNever.lines);
   EXPECT_FALSE(memory.HasRoom());
-  const std::uint64_t migrated = counts_.migrated;
-  migration.Stepped(beam, 100);
-  EXPECT_EQ(counts_.migrated, migrated);
-  migration.CountUse(10, RecordPart::kLinks);
-  EXPECT_EQ(counts_.migrated_late, 1u);
+  const std::uint64_t fetched_ahead = counts_.fetched_ahead;
+  ahead.Stepped(beam, 100);
+  EXPECT_EQ(counts_.fetched_ahead, fetched_ahead);
+  ahead.CountUse(10, RecordPart::kLinks);
+  EXPECT_EQ(counts_.fetched_ahead_late, 1u);
 }
 
 /// With any combination of layers, a record equals that of PlainAccess.
@@ -210,8 +226,8 @@ TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
         Counters of_query;
         access.AddCounts(of_query);
         EXPECT_EQ(of_query.cache_hits > 0, cached);
-        EXPECT_EQ(of_query.migrated > 0, prefetch == Prefetch::kAhead);
-        EXPECT_EQ(of_query.migrated_used > 0, of_query.migrated > 0);
+        EXPECT_EQ(of_query.fetched_ahead > 0, prefetch == Prefetch::kAhead);
+        EXPECT_EQ(of_query.fetched_ahead_used > 0, of_query.fetched_ahead > 0);
       }
     }
   }

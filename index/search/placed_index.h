@@ -63,7 +63,7 @@ struct PlacedIndex {
       nullptr;          ///< of slow records: by record if addressable, by block on a block tier
   bool mapped = false;  ///< l0 is in a mapped file, which may not fit in memory
   bool far = false;     ///< l0 is farther than DRAM: worth prefetching during L1
-  std::uint64_t migration_bytes = 0;  ///< a searcher's buffers for block-tier reads
+  std::uint64_t read_buffer_bytes = 0;  ///< a searcher's buffers for block-tier reads
 
   NodeId n1() const { return layers.n1(); }
   /// L0 is memory that needs neither a cache nor an emulation layer.

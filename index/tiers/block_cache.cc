@@ -79,6 +79,8 @@ struct BlockCache::Impl {
                                   ///< entries: a miss stays in L2
   std::vector<std::uint64_t> owner;  ///< by slot: its block
   std::vector<Page> pages;
+  Buffer met;         ///< u32, a power of two of them: 1 + the last block asked about here
+  int met_shift = 0;  ///< from a hash of 64 bits to a place in `met`
   CachePolicy policy = CachePolicy::kNone;
   std::array<Tally, kOwnTallies + 1> tallies;
 
@@ -174,6 +176,11 @@ absl::StatusOr<std::unique_ptr<BlockCache>> BlockCache::Make(std::uint64_t block
   HMANN_ASSIGN_OR_RETURN(impl->marks, Buffer::Allocate((blocks + 63) / 64 * sizeof(std::uint64_t)));
   impl->owner.resize(slots);
   impl->pages = std::vector<Page>((slots + impl->page_blocks - 1) / impl->page_blocks);
+  if (policy == CachePolicy::kDynamic) {
+    const std::uint64_t places = std::bit_ceil(2 * slots);
+    HMANN_ASSIGN_OR_RETURN(impl->met, Buffer::Allocate(places * sizeof(std::uint32_t)));
+    impl->met_shift = 64 - std::countr_zero(places);
+  }
   impl->policy = policy;
   return std::unique_ptr<BlockCache>(new BlockCache(std::move(impl)));
 }
@@ -201,6 +208,17 @@ bool BlockCache::Read(std::uint64_t block, std::uint32_t offset, std::span<std::
   page.pins.fetch_sub(1, std::memory_order_release);
   impl.Count(here ? &Tally::hits : &Tally::misses);
   return here;
+}
+
+bool BlockCache::Wants(std::uint64_t block) {
+  if (policy() != CachePolicy::kDynamic) return false;
+  if (impl_->filled.load(std::memory_order_relaxed) < impl_->slots) return true;
+  const std::uint64_t place = block * 0x9e3779b97f4a7c15 >> impl_->met_shift;
+  const std::atomic_ref met(reinterpret_cast<std::uint32_t*>(impl_->met.data())[place]);
+  const auto number = static_cast<std::uint32_t>(block + 1);
+  if (met.load(std::memory_order_relaxed) == number) return true;
+  met.store(number, std::memory_order_relaxed);
+  return false;
 }
 
 void BlockCache::Offer(std::uint64_t block, const std::byte* bytes) {
@@ -231,7 +249,7 @@ BlockCache::Stats BlockCache::stats() const {
   stats.declined = impl.declined.load(std::memory_order_relaxed);
   stats.capacity_bytes = impl.slots * impl.block_bytes;
   stats.used_bytes = (std::max(stats.filled, stats.flushed) - stats.flushed) * impl.block_bytes;
-  stats.index_bytes = impl.entries.size() + impl.marks.size() +
+  stats.index_bytes = impl.entries.size() + impl.marks.size() + impl.met.size() +
                       impl.owner.size() * sizeof(impl.owner[0]) + impl.pages.size() * sizeof(Page) +
                       sizeof(impl.tallies);
   return stats;

@@ -11,10 +11,10 @@
 
 namespace hmann {
 
-/// Copies of slow blocks in fast memory: the generalized migration space (the pointer-tag
-/// cache of CachedEmbeddings: Hildebrand's dissertation, ch. 5). Indexed by block; takes
-/// four bytes a block of the slow structure. Thread-safe; Read and Offer do not block
-/// each other.
+/// Copies of slow blocks in fast memory, for all queries: the paper's migration space,
+/// and the pointer-tag cache of CachedEmbeddings (Hildebrand's dissertation, ch. 5).
+/// Indexed by block; takes four bytes a block of the slow structure. Thread-safe; Read
+/// and Offer do not block each other.
 ///
 /// static: filled once, by degree or by a profile, then never changed. dynamic: filled by
 /// use. Space is allocated by page in FIFO order (a page is 64 blocks, fewer in a cache
@@ -49,6 +49,10 @@ class BlockCache {
   /// Copies bytes [offset, offset + out.size()) of the block if it is here; otherwise
   /// leaves `out` unchanged and returns false.
   bool Read(std::uint64_t block, std::uint32_t offset, std::span<std::byte> out);
+  /// Whether a copy of this block is worth making, which Offer does not ask. dynamic: as
+  /// long as no page had to be flushed, always; then if it was asked about before, and
+  /// fewer than about twice as many others as there is room for since. Others: never.
+  bool Wants(std::uint64_t block);
   /// Offers a block that was just read from the slow tier (all block_bytes of it).
   /// dynamic: makes a copy. Other policies: ignores it.
   void Offer(std::uint64_t block, const std::byte* bytes);

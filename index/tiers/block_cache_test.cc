@@ -161,6 +161,20 @@ TEST(BlockCache, PagesAreFlushedWholeAndOldestFirst) {
   EXPECT_EQ(cache->stats().flushed, 4 * kHeld);
 }
 
+TEST(BlockCache, OnceItIsFullItWantsWhatComesAgainSoon) {
+  constexpr std::uint64_t kHeld = 64;
+  const auto cache = MakeCache(10'000, 8, kHeld, CachePolicy::kDynamic);
+  for (std::uint64_t block = 0; block < kHeld; ++block) {
+    EXPECT_TRUE(cache->Wants(block)) << "there is room";
+    cache->Offer(block, Content(block, 8).data());
+  }
+  EXPECT_FALSE(cache->Wants(1000));
+  EXPECT_TRUE(cache->Wants(1000));
+  for (std::uint64_t block = 2000; block < 2000 + 100 * kHeld; ++block) cache->Wants(block);
+  EXPECT_FALSE(cache->Wants(1000)) << "too many others came since";
+  EXPECT_FALSE(MakeCache(100, 8, 10, CachePolicy::kStatic)->Wants(1));
+}
+
 TEST(BlockCache, AStaticCacheIsFilledOnceAndNeverChanges) {
   const auto cache = MakeCache(100, 32, 10, CachePolicy::kStatic);
   for (std::uint64_t block = 0; block < 100; ++block) {

@@ -185,9 +185,14 @@ TEST_F(CalibrateTest, EasyVectorsCostLess) {
   EXPECT_LT(told, 0.97) << "with nearly the least effort";
   EXPECT_FALSE(index->Resolve({.k = 10, .ef_l0 = 20})->calibrated_recall.has_value());
   EXPECT_EQ(index->Resolve({.recall = 0.999999}).status().code(), absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(index->Resolve({.latency = std::chrono::seconds(1)}).status().code(),
-            absl::StatusCode::kNotFound)
-      << "times were not looked at";
+  const auto within = index->Resolve({.latency = std::chrono::seconds(1)});
+  ASSERT_TRUE(within.ok()) << within.status();
+  EXPECT_GE(within->tuned->recall, 0.985) << "the most that the calibration offers";
+  EXPECT_GT(within->tuned->mean_us, 0);
+  EXPECT_EQ(within->predicted_for, "vectors like the index");
+  EXPECT_EQ(index->Resolve({.latency = std::chrono::seconds(1)})->params, within->params);
+  EXPECT_EQ(index->Resolve({.latency = std::chrono::nanoseconds(1)}).status().code(),
+            absl::StatusCode::kOutOfRange);
 }
 
 /// Vectors each of one direction and of very different lengths. The long ones are the

@@ -1,19 +1,25 @@
 #include "index/tune/forecast.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "hmann/hmann.h"
 #include "index/base/cpu.h"
 #include "index/base/file.h"
 #include "index/base/status_macros.h"
+#include "index/base/units.h"
 #include "index/construct/bounded.h"
 #include "index/construct/inputs.h"
+#include "index/construct/jobs/partition.h"
 #include "index/construct/jobs/work_folder.h"
 #include "index/construct/pipeline.h"
 
@@ -26,10 +32,6 @@ namespace fs = std::filesystem;
 /// users wait only some seconds.
 constexpr std::uint64_t kFewestRows = 4000, kMostRows = 256'000, kGrowth = 4;
 constexpr double kSampleSeconds = 4;
-/// Time grows with a power of the rows: from 64,000 to a million SIFT vectors 1.1, since
-/// less of them fits the caches. Short samples may suggest less, or more than 1.3, which
-/// is a guess. Both are printed.
-constexpr double kSlowestGrowth = 1.1, kFastestGrowth = 1.3;
 /// CPU of a build within bounded memory relative to one in memory, because it compares
 /// lists from one side. Measured on ten million vectors within 2 GiB; otherwise a guess.
 constexpr double kBounded = 1.4;
@@ -77,6 +79,38 @@ absl::StatusOr<PhaseTime> MeasureSample(const BuildOptions& options, std::uint64
   return report.phases.back();
 }
 
+/// How much more a build of n rows does than one of `sample`, by counts: a vector is in
+/// PartitionOptions::fan groups, and an insertion is a search, which grows with the
+/// logarithm. Seconds of two short trials would say less: they are noisy.
+double GrowthOf(BuildMethod method, std::uint64_t sample, std::uint64_t n) {
+  const auto work = [&](std::uint64_t rows) {
+    const auto count = static_cast<double>(rows);
+    return count *
+           (method == BuildMethod::kInsertion ? std::log(count) : PartitionFor(rows, 0).fan);
+  };
+  return work(n) / work(sample);
+}
+
+/// Bytes a second at which a file is read from its device, in order. 0: it cannot be
+/// read.
+double MeasureReading(const std::string& path) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t kStep = 4_MiB, kMost = 512_MiB;
+  constexpr std::chrono::milliseconds kLong(500);
+  const absl::StatusOr<FileDescriptor> file = FileDescriptor::Open(path, O_RDONLY);
+  if (!file.ok()) return 0;
+  ::posix_fadvise(file->fd(), 0, 0, POSIX_FADV_DONTNEED);
+  std::vector<char> bytes(kStep);
+  std::size_t read = 0;
+  const Clock::time_point start = Clock::now();
+  while (read < kMost && Clock::now() - start < kLong) {
+    const ssize_t got = ::pread(file->fd(), bytes.data(), kStep, static_cast<off_t>(read));
+    if (got <= 0) break;
+    read += static_cast<std::size_t>(got);
+  }
+  return static_cast<double>(read) / std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 }  // namespace
 
 absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progress& progress) {
@@ -94,28 +128,28 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
   HMANN_RETURN_IF_ERROR(CheckDisks(options, forecast.estimate));
   if (inputs.has_graph()) return forecast;
 
-  // Two sample sizes of these vectors show how time grows.
   const std::uint64_t n = forecast.shape.n;
-  double growth = 1;
   PhaseTime last;
   for (std::uint64_t rows = std::min(n, kFewestRows);; rows = std::min(n, rows * kGrowth)) {
-    HMANN_ASSIGN_OR_RETURN(const PhaseTime took, MeasureSample(options, rows, progress));
-    if (last.seconds > 0) {
-      growth = std::log(took.seconds / last.seconds) /
-               std::log(static_cast<double>(rows) / static_cast<double>(forecast.measured_rows));
-    }
-    last = took;
+    HMANN_ASSIGN_OR_RETURN(last, MeasureSample(options, rows, progress));
     forecast.measured_rows = rows;
-    if (rows == n || rows >= kMostRows || took.seconds > kSampleSeconds) break;
+    if (rows == n || rows >= kMostRows || last.seconds > kSampleSeconds) break;
   }
   forecast.measured_seconds = last.seconds;
-  forecast.growth = std::clamp(growth, kSlowestGrowth, kFastestGrowth);
-  const double times =
-      (options.memory > 0 ? kBounded : 1) *
-      std::pow(static_cast<double>(n) / static_cast<double>(forecast.measured_rows),
-               forecast.growth);
-  forecast.seconds = last.seconds * times;
+  forecast.growth = GrowthOf(inputs.method(), forecast.measured_rows, n);
+  const double times = (options.memory > 0 ? kBounded : 1) * forecast.growth;
   forecast.cpu_seconds = last.cpu_seconds * times;
+  const PlanShape& shape = forecast.shape;
+  const std::uint64_t base = n * shape.dim * SizeOf(shape.dtype);
+  if (forecast.estimate.bounded.has_value() && !options.base.empty()) {
+    forecast.read_bytes_per_second = MeasureReading(options.base);
+    const std::uint32_t passes =
+        base > UsableMemoryBytes() ? forecast.estimate.bounded->base_passes : 1;
+    if (forecast.read_bytes_per_second > 0)
+      forecast.read_seconds =
+          static_cast<double>(passes) * static_cast<double>(base) / forecast.read_bytes_per_second;
+  }
+  forecast.seconds = last.seconds * times + forecast.read_seconds;
   return forecast;
 }
 

@@ -17,9 +17,12 @@ struct BuildForecast {
   BuildEstimate estimate;
   std::uint64_t measured_rows = 0;  ///< 0: none were built, as with another library's graph
   double measured_seconds = 0;      ///< the time of that trial build
-  double growth = 1;                ///< exponent with which time grew with rows up to measured_rows
-  /// Time of the build without its calibration, from these; 0: not known.
-  double seconds = 0, cpu_seconds = 0;
+  double growth = 1;                ///< CPU of the build in that of the trial, in memory
+  /// Time of the build without its calibration, from these; 0: not known. `seconds` has
+  /// `read_seconds`, for bytes that no page cache can hold, at the rate at which the base
+  /// was read here.
+  double seconds = 0, cpu_seconds = 0, read_seconds = 0;
+  double read_bytes_per_second = 0;
 };
 
 /// Forecasts a build by building some of the rows for some seconds, in order to measure

@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<HeldOut>> HeldOut::Make(const std::string& index,
     const bool is_base = chosen.size() < sample;
     const NodeId id = is_base ? static_cast<NodeId>(RandomBelow(kSampleSeed, i, info.n))
                               : draw.Next(kSampleSeed, i, 0);
-    if (chosen.insert(id).second) AppendRow(file, id, is_base ? base : made->rows_);
+    if (chosen.insert(id).second) file.AppendQuery(id, is_base ? base : made->rows_);
   }
   BuildOptions build;
   build.out = made->path_;

@@ -79,7 +79,7 @@ absl::Status LeaveOut(const LearningOptions& options, const IndexFile& file, Lea
   const NodeId first = info.layers.size() > 2 ? info.layers[2].nodes : 0;
   for (std::uint64_t i = 0; i < options.most; ++i) {
     chosen.push_back(draw.LastCopy(draw.Next(options.seed, options.first + i, first)));
-    AppendRow(file, chosen.back(), set.rows);
+    file.AppendQuery(chosen.back(), set.rows);
   }
   if (options.k == info.n) {
     set.origin = kOfTheIndex;
@@ -183,19 +183,6 @@ NodeId Draw::LastCopy(NodeId drawn) {
     before = std::exchange(node, *next);
   }
   return drawn;
-}
-
-void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows) {
-  const IndexInfo& info = file.info();
-  const std::byte* row = file.Row(id);
-  if (!IsFloat(info.dtype)) {
-    rows.insert(rows.end(), row, row + info.dim * SizeOf(info.dtype));
-    return;
-  }
-  std::vector<float> components(info.dim);
-  ReadComponents(info.dtype, row, info.dim, components.data());
-  const auto* bytes = reinterpret_cast<const std::byte*>(components.data());
-  rows.insert(rows.end(), bytes, bytes + info.dim * sizeof(float));
 }
 
 absl::StatusOr<LearningSet> MakeLearningSet(const LearningOptions& options, Progress& progress) {

@@ -83,9 +83,6 @@ class Draw {
   std::vector<NodeId> links_;
 };
 
-/// Appends a vector of the index as a query.
-void AppendRow(const IndexFile& file, NodeId id, std::vector<std::byte>& rows);
-
 /// Makes a learning set. Without queries it uses vectors of the index itself and searches
 /// for each as if it were not there. Such queries have exactly the distribution of the
 /// data. (Moved vectors would be too easy where neighbors are nearly equally far: a moved

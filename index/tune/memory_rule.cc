@@ -223,10 +223,10 @@ class MemoryRule {
     plan.reserve_bytes = plan.fast_bytes = reserve_;
     for (const PlacedBytes& line : plan.bytes)
       plan.fast_bytes += line.tier == "dram" ? InPages(line.bytes) : 0;
-    plan.bytes.push_back({"migration and scratch", "dram", reserve_ - request_.attribute_bytes});
+    plan.bytes.push_back({"read buffers and scratch", "dram", reserve_ - request_.attribute_bytes});
     if (drive_ && !beside_l0) {
-      plan.migration_bytes = (Reserved(request_.fast_bytes) - Reserved(0)) /
-                             static_cast<std::uint64_t>(std::max(1, request_.threads));
+      plan.read_buffer_bytes = (Reserved(request_.fast_bytes) - Reserved(0)) /
+                               static_cast<std::uint64_t>(std::max(1, request_.threads));
     }
     HMANN_ASSIGN_OR_RETURN(plan.file_bytes, PlannedFileBytes(request_.shape, made.structure));
     Explain(made, beside_l0, plan);
@@ -236,7 +236,7 @@ class MemoryRule {
   void Explain(const Candidate& made, bool beside_l0, MemoryPlan& plan) const {
     const auto n = static_cast<double>(request_.shape.n);
     plan.rule.push_back(absl::StrFormat(
-        "L0 takes %.1f bytes a vector, and the fast memory has %.1f (%s less %s for migration, "
+        "L0 takes %.1f bytes a vector, and the fast memory has %.1f (%s less %s for read buffers, "
         "attributes and the scratch of %d searches): L0 lies on %s",
         static_cast<double>(made.lines.back().bytes) / n, BytesAVector(),
         FormatSize(request_.fast_bytes), FormatSize(reserve_), request_.threads, plan.l0_tier));

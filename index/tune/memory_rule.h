@@ -36,9 +36,9 @@ struct PlacedBytes {
 struct MemoryPlan {
   PlanStructure structure;
   std::string fast_tier, l0_tier;
-  std::uint64_t cache_bytes = 0;      ///< of copies, without their index
-  double cached_share = 0;            ///< of L0's blocks
-  std::uint64_t migration_bytes = 0;  ///< per searching thread, if L0 is on a drive
+  std::uint64_t cache_bytes = 0;        ///< of copies, without their index
+  double cached_share = 0;              ///< of L0's blocks
+  std::uint64_t read_buffer_bytes = 0;  ///< per searching thread, if L0 is on a drive
   std::vector<PlacedBytes> bytes;
   std::uint64_t reserve_bytes = 0;  ///< of fast memory: ReservedFastBytes and attributes
   std::uint64_t fast_bytes = 0;     ///< with the reserve, structures in whole pages

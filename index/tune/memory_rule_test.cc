@@ -74,7 +74,7 @@ TEST(PlanMemory, LinesAreTheFormulas) {
     std::uint64_t lines = 0;
     for (const PlacedBytes& line : plan.bytes) {
       if (line.tier == "dram" && line.structure != "cache of l0" &&
-          line.structure != "cache's index" && line.structure != "migration and scratch") {
+          line.structure != "cache's index" && line.structure != "read buffers and scratch") {
         lines += line.bytes;
       }
     }
@@ -180,7 +180,7 @@ TEST(PlanMemory, AStaticCacheComesLast) {
   plan = ForBytes(500, "emulated:lat=300ns", 96, DType::kF32);
   EXPECT_EQ(plan.structure.n1, 80'000'000u);
   EXPECT_EQ(plan.cache_bytes, 0u) << "lines of memory come sooner than they are found";
-  EXPECT_EQ(plan.migration_bytes, 0u) << "for drives";
+  EXPECT_EQ(plan.read_buffer_bytes, 0u) << "for drives";
 }
 
 TEST(PlanMemory, AllInFastMemoryWhereItFits) {
@@ -189,7 +189,7 @@ TEST(PlanMemory, AllInFastMemoryWhereItFits) {
   EXPECT_EQ(plan.structure.bits, 0u);
   EXPECT_EQ(plan.structure.n1, 16000u);
   EXPECT_EQ(plan.cache_bytes, 0u) << "nothing to copy";
-  EXPECT_EQ(plan.migration_bytes, 0u);
+  EXPECT_EQ(plan.read_buffer_bytes, 0u);
 }
 
 TEST(PlanMemory, KeepsWhatIsPinned) {

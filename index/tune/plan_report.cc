@@ -4,8 +4,10 @@
 #include <memory>
 
 #include "hmann/hmann.h"
+#include "index/base/buffer.h"
 #include "index/base/cpu.h"
 #include "index/base/status_macros.h"
+#include "index/base/units.h"
 
 namespace hmann {
 namespace {
@@ -61,9 +63,16 @@ absl::StatusOr<PlanReport> ReportPlan(const PlanInput& input) {
     report.plan.bytes.push_back({"attributes", "dram", attributes->memory_bytes()});
     report.plan.bytes.push_back({"attribute columns", "mapped", attributes->mapped_bytes()});
   }
-  HMANN_ASSIGN_OR_RETURN(report.build,
-                         EstimateBuild(request.shape, report.plan.structure,
-                                       build.from_index.empty() ? request.fast_bytes : 0));
+  report.build_memory = request.fast_bytes;
+  const auto estimate = [&] {
+    return EstimateBuild(request.shape, report.plan.structure,
+                         build.from_index.empty() ? report.build_memory : 0);
+  };
+  HMANN_ASSIGN_OR_RETURN(report.build, estimate());
+  if (report.build.bounded.has_value() && report.build.bounded->base_passes == 0) {
+    report.build_memory = RoundUp(report.build.bounded->least_bytes, 1_MiB);
+    HMANN_ASSIGN_OR_RETURN(report.build, estimate());
+  }
   return report;
 }
 

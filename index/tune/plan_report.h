@@ -22,6 +22,8 @@ struct PlanReport {
   PlanRequest request;
   MemoryPlan plan;
   BuildEstimate build;
+  /// For the build: the fast memory, or more if none works within that.
+  std::uint64_t build_memory = 0;
 };
 
 /// Plans, and estimates the cost of the build. Reads headers, and the attributes of a

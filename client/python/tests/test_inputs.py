@@ -231,7 +231,7 @@ class SearchInputsTest(FolderCase):
         self.assert_raises(no_such, "mode: expected a text", search, query, mode=2)
         self.assert_raises(bad, "nprobe", search, query, mode="graph", nprobe=3)
         self.assert_raises(bad, "recall", search, query, recall=0.9, ef_l1=3)
-        self.assert_raises(hmann.NotFoundError, "", search, query, latency=0.001)
+        self.assert_raises(hmann.OutOfRangeError, "cannot be met", search, query, latency=1e-9)
         self.assert_raises(bad, "recall", search, query, recall=1.5)
         self.assert_raises(bad, "budget", search, query, budget=-1)
         self.assert_raises(bad, "budget", search, query, budget="soon")

@@ -53,6 +53,6 @@ class StoredLeaves {
 };
 
 /// The size in bytes of a group of leaves, stored in front of them.
-using GroupBytes = std::uint32_t;
+using GroupBytes = std::uint64_t;
 
 }  // namespace hmann

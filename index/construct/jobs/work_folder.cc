@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 constexpr char kFormat[] = "hmann work folder";
 constexpr char kManifest[] = "manifest.json", kLock[] = "lock", kSuffix[] = ".part";
 /// Reads the footer of a file that is whole, to judge by its size.

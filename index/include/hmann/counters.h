@@ -20,11 +20,11 @@ struct Counters {
   std::uint64_t hops = 0;
   /// Parts of node records (reads, on a block tier) that were prefetched while L1 was
   /// searched.
-  std::uint64_t migrated = 0;
-  std::uint64_t migrated_used = 0;  ///< those of `migrated` that the search used later
-  /// Those of `migrated_used` that had not arrived when needed, to the extent this is
-  /// known.
-  std::uint64_t migrated_late = 0;
+  std::uint64_t fetched_ahead = 0;
+  std::uint64_t fetched_ahead_used = 0;  ///< those of `fetched_ahead` that the search used later
+  /// Those of `fetched_ahead_used` that had not arrived when needed, to the extent this
+  /// is known.
+  std::uint64_t fetched_ahead_late = 0;
   std::uint64_t io_reads = 0;  ///< reads from a block tier
   std::uint64_t io_bytes = 0;
   /// Node records (blocks, on a block tier) found in the cache.

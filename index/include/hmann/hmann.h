@@ -39,7 +39,7 @@ struct OpenOptions {
   CachePolicy cache = CachePolicy::kNone;
   std::uint64_t cache_bytes = 0;
   /// Space of each searcher for reads from a block tier.
-  std::uint64_t migration_bytes = std::uint64_t{16} << 20;
+  std::uint64_t read_buffer_bytes = std::uint64_t{16} << 20;
   /// Codes of scalar quantization (SQ8, SQ4): 8 or 4 bits per component; 0: none. All
   /// modes except quantized navigate by these codes and rank the results by exact
   /// distances. They require L0 in memory. Open computes those that the file does not

@@ -14,15 +14,16 @@
 
 namespace hmann {
 
-/// The migration layer. While L1 is searched, it fetches ahead the records that L0 will
-/// probably need first, into the CPU's cache. It fetches no part of a record twice, at
-/// most kMostBytes a query, and never when demand would have to wait for it.
-class Migration {
+/// The layer of --prefetch ahead. While L1 is searched, it fetches the records that L0
+/// will probably need first, into the CPU's cache. It fetches no part of a record twice,
+/// at most kMostBytes a query, and never when demand would have to wait for it.
+class FetchAhead {
  public:
-  /// Counts migrated, migrated_used and migrated_late. All arguments must outlive it.
-  Migration(const PlacedIndex& index, SlowMemory& memory, Counters& counts)
+  /// Counts fetched_ahead, fetched_ahead_used and fetched_ahead_late. All arguments must
+  /// outlive it.
+  FetchAhead(const PlacedIndex& index, SlowMemory& memory, Counters& counts)
       : index_(index), memory_(memory), counts_(counts) {}
-  Migration(const Migration&) = delete;
+  FetchAhead(const FetchAhead&) = delete;
 
   /// Starts a query. kAhead fetches ahead.
   void Begin(Prefetch prefetch) {
@@ -41,13 +42,13 @@ class Migration {
     for (std::uint32_t i = 0; i < looked_at; ++i) {
       const NodeId candidate = beam.id(i);
       const std::byte* record = Arrived(candidate, RecordPart::kLinks);
-      if (record == nullptr && !FetchAhead(candidate, RecordPart::kLinks)) return;
+      if (record == nullptr && !Fetch(candidate, RecordPart::kLinks)) return;
       if (record == nullptr || i > 0 || candidate == followed_)
         continue;  // rows are expensive: only the nearest candidate's
       links_.resize(index_.records.max_links);
       const NodeId* links = index_.Links(candidate, record, links_.data());
       for (std::uint32_t l = 0; l < index_.records.max_links && links[l] < index_.layers.n(); ++l) {
-        if (links[l] >= index_.n1() && !FetchAhead(links[l], RecordPart::kRow)) return;
+        if (links[l] >= index_.n1() && !Fetch(links[l], RecordPart::kRow)) return;
       }
       followed_ = candidate;
     }
@@ -58,8 +59,8 @@ class Migration {
     if (part == RecordPart::kLabel || !ahead_.Contains(Key(id, part)) ||
         !used_.Insert(Key(id, part)))
       return;
-    ++counts_.migrated_used;
-    counts_.migrated_late += Arrived(id, part) == nullptr ? 1 : 0;
+    ++counts_.fetched_ahead_used;
+    counts_.fetched_ahead_late += Arrived(id, part) == nullptr ? 1 : 0;
   }
 
  private:
@@ -72,7 +73,7 @@ class Migration {
   }
 
   /// False: no more may be fetched now.
-  bool FetchAhead(NodeId id, RecordPart part) {
+  bool Fetch(NodeId id, RecordPart part) {
     const std::span<const std::byte> bytes = index_.Bytes(id, part);
     if (bytes_ + bytes.size() > kMostBytes) return false;
     if (ahead_.Contains(Key(id, part))) return true;
@@ -80,7 +81,7 @@ class Migration {
     memory_.Fetch(bytes);
     ahead_.Insert(Key(id, part));
     bytes_ += bytes.size();
-    ++counts_.migrated;
+    ++counts_.fetched_ahead;
     return true;
   }
 
