@@ -237,8 +237,8 @@ class Judge {
         absl::StrCat("insertion, then ranks and upper layers of 16 %, up to ", Count(n()),
                      " vectors"),
         absl::StrCat("second phase +", Percent(best), " to +", Percent(worst),
-                     " in one memory, with L0 on slow memory +", Percent(best * kFastNs / kSlowNs),
-                     " to +", Percent(worst * kFastNs / kSlowNs),
+                     " in one memory, with L0 on slow memory down to +",
+                     Percent(best * kFastNs / kSlowNs), " to +", Percent(worst * kFastNs / kSlowNs),
                      " (a model: 421 ns for 183); all of it ", Text(ratio, "x"), " hnswlib's CPU"),
         worst <= 0.12                      ? kHeld
         : best * kFastNs / kSlowNs <= 0.12 ? kPartly

@@ -17,7 +17,7 @@ namespace hmann {
 namespace {
 
 /// So slow that even on a busy machine its fetches do not arrive during a test.
-constexpr EmulationSpec kNever{.latency_ns = 3'600'000'000'000, .lines = 4};
+const EmulationSpec kNever{.latency_ns = 3'600'000'000'000, .lines = 4};
 
 bool Same(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
@@ -95,8 +95,8 @@ TEST_F(AccessLayers, CachedRecordsAreCopiesThatLiveSideBySide) {
   none.Missed(1);
   none.Settle();
   EXPECT_EQ(none.Find(1, RecordPart::kRow, 0), nullptr);
-  const auto cache =
-      *MakeRecordCache(placed_, 200 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
+  const auto cache = *MakeRecordCache(placed_, std::uint64_t{200} * placed_.MostRecordBytes(),
+                                      CachePolicy::kDynamic);
   placed_.cache = cache.get();
   CachedRecords cached(placed_, 4, memory, counts_);
   EXPECT_EQ(cached.Find(400, RecordPart::kRow, 0), nullptr);
@@ -121,8 +121,8 @@ TEST_F(AccessLayers, CachedRecordsAreCopiesThatLiveSideBySide) {
 TEST_F(AccessLayers, TheCacheCopiesOnlyWhatHasCome) {
   EmulatedBus never(kNever, 1, TickClock().Now());
   SlowMemory memory(&never);
-  const auto cache =
-      *MakeRecordCache(placed_, 200 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
+  const auto cache = *MakeRecordCache(placed_, std::uint64_t{200} * placed_.MostRecordBytes(),
+                                      CachePolicy::kDynamic);
   placed_.cache = cache.get();
   CachedRecords cached(placed_, 4, memory, counts_);
   cached.Missed(400);
@@ -197,8 +197,8 @@ TEST_F(AccessLayers, FetchAheadNeverStandsInTheWayOfDemandAndFollowsNothingThatI
 /// With any combination of layers, a record equals that of PlainAccess.
 TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
   EmulatedBus soon({.latency_ns = 100}, 1, TickClock().Now());
-  const auto cache =
-      *MakeRecordCache(placed_, 100 * placed_.MostRecordBytes(), CachePolicy::kDynamic);
+  const auto cache = *MakeRecordCache(placed_, std::uint64_t{100} * placed_.MostRecordBytes(),
+                                      CachePolicy::kDynamic);
   ThreadShare shared(placed_);
   PlainAccess plain(index_.placed(), shared);
   for (const bool emulated : {false, true}) {
@@ -206,7 +206,6 @@ TEST_F(AccessLayers, TogetherTheyGiveWhatPlainMemoryDoes) {
       placed_.emulated = emulated ? &soon : nullptr;
       placed_.cache = cached ? cache.get() : nullptr;
       LayeredAccess access(placed_, shared);
-      Counters counts;
       for (const Prefetch prefetch : {Prefetch::kOff, Prefetch::kHop, Prefetch::kAhead}) {
         access.Begin(prefetch);
         for (std::uint64_t draw = 0; draw < 2000; ++draw) {

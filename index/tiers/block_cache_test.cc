@@ -275,6 +275,7 @@ TEST(BlockCache, CountsAreExactWithMoreThreadsThanTallies) {
   const auto cache = MakeCache(2, 8, 1, CachePolicy::kStatic);
   ASSERT_TRUE(cache->Fill(0, Content(0, 8).data()));
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       Bytes out(8);
