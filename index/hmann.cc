@@ -151,6 +151,7 @@ class QueriesOfIndex {
 /// What a target of latency chooses from where nothing is tuned: settings of the
 /// calibration, each with the time that some vectors of the index take as queries. In
 /// place of Equation 3.1, whose times per distance would have to be measured here, too.
+/// The numbers of recalls and queries and the times are guesses.
 absl::StatusOr<TunedEntry> TimeSettings(const IndexImpl& index, const SearchContext& context,
                                         std::uint32_t k) {
   constexpr double kRecalls[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99};

@@ -67,7 +67,7 @@ class CachedRecords {
   }
 
  private:
-  static constexpr std::size_t kMostComing = 64;
+  static constexpr std::size_t kMostComing = 64;  ///< a guess
 
   const PlacedIndex& index_;
   SlowMemory& memory_;

@@ -177,7 +177,7 @@ absl::StatusOr<std::unique_ptr<BlockCache>> BlockCache::Make(std::uint64_t block
   impl->owner.resize(slots);
   impl->pages = std::vector<Page>((slots + impl->page_blocks - 1) / impl->page_blocks);
   if (policy == CachePolicy::kDynamic) {
-    const std::uint64_t places = std::bit_ceil(2 * slots);
+    const std::uint64_t places = std::bit_ceil(2 * slots);  // twice is a guess
     HMANN_ASSIGN_OR_RETURN(impl->met, Buffer::Allocate(places * sizeof(std::uint32_t)));
     impl->met_shift = 64 - std::countr_zero(places);
   }

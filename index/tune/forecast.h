@@ -19,8 +19,8 @@ struct BuildForecast {
   double measured_seconds = 0;      ///< the time of that trial build
   double growth = 1;                ///< CPU of the build in that of the trial, in memory
   /// Time of the build without its calibration, from these; 0: not known. `seconds` has
-  /// `read_seconds`, for bytes that no page cache can hold, at the rate at which the base
-  /// was read here.
+  /// `read_seconds`: one pass over the base, or all where no page cache can hold it, at
+  /// the rate at which its first bytes were read here.
   double seconds = 0, cpu_seconds = 0, read_seconds = 0;
   double read_bytes_per_second = 0;
 };
