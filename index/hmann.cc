@@ -1,19 +1,17 @@
 #include "hmann/hmann.h"
 
-#include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "hmann/target.h"
-#include "index/base/statistics.h"
 #include "index/base/status_macros.h"
 #include "index/format/reader.h"
 #include "index/format/verify.h"
 #include "index/index_impl.h"
 #include "index/search/executor.h"
 #include "index/search/label_lookup.h"
+#include "index/search/timed_runs.h"
 
 namespace hmann {
 
@@ -75,8 +73,6 @@ absl::Status Index::Scrub(const std::function<bool(std::uint64_t)>& pace) const 
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Defaults if no parameter is given, and their expected results if those were measured.
 absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
                                            const SearchContext& context) {
@@ -112,42 +108,6 @@ absl::StatusOr<ResolvedSearch> ResolveOpen(const SearchParams& options,
   return resolved;
 }
 
-/// Vectors of an index as queries, one at a time.
-class QueriesOfIndex {
- public:
-  QueriesOfIndex(const IndexImpl& index, std::uint64_t count)
-      : executor_(MakeExecutor(index.placed())) {
-    const std::uint64_t n = index.info().n;
-    for (std::uint64_t i = 0; i < count; ++i)
-      index.file().AppendQuery(static_cast<NodeId>(i * n / count), rows_);
-    row_bytes_ = rows_.size() / count;
-  }
-
-  /// Microseconds of each of queries [first, last), at least one, until `most` is over.
-  /// Errors: those of searches.
-  absl::StatusOr<std::vector<double>> Time(const ResolvedParams& params, std::size_t first,
-                                           std::size_t last, Clock::duration most) {
-    std::vector<double> times;
-    absl::Status outcome;
-    const SearchLimits limits{.distinct_reads = false};
-    const auto done = [&](std::size_t, const absl::Status& status, Answer&) { outcome = status; };
-    const Clock::time_point end = Clock::now() + most;
-    for (std::size_t i = first; i < last && (times.empty() || Clock::now() < end); ++i) {
-      const auto query = [&](std::size_t) { return rows_.data() + i * row_bytes_; };
-      const Clock::time_point start = Clock::now();
-      HMANN_RETURN_IF_ERROR(executor_->Run({1, 1, query, params, done, nullptr, limits}));
-      HMANN_RETURN_IF_ERROR(outcome);
-      times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
-    }
-    return times;
-  }
-
- private:
-  std::unique_ptr<Executor> executor_;
-  std::vector<std::byte> rows_;
-  std::size_t row_bytes_ = 0;
-};
-
 /// What a target of latency chooses from where nothing is tuned: settings of the
 /// calibration, each with the time that some vectors of the index take as queries. In
 /// place of Equation 3.1, whose times per distance would have to be measured here, too.
@@ -156,7 +116,7 @@ absl::StatusOr<TunedEntry> TimeSettings(const IndexImpl& index, const SearchCont
                                         std::uint32_t k) {
   constexpr double kRecalls[] = {0.8, 0.85, 0.9, 0.93, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99};
   constexpr std::size_t kEach = 40;
-  constexpr std::chrono::milliseconds kWarm(100), kMost(20);
+  constexpr std::chrono::milliseconds kWarm(1000), kMost(20);
   std::vector<TunedSetting> settings;
   for (const double recall : kRecalls) {
     const absl::StatusOr<ResolvedSearch> found = ResolveOpen({.k = k, .recall = recall}, context);
@@ -165,23 +125,26 @@ absl::StatusOr<TunedEntry> TimeSettings(const IndexImpl& index, const SearchCont
     const double expected = found->calibrated_recall.value_or(recall);
     settings.push_back({.params = found->params, .recall = expected, .recall_low = expected});
   }
-  // The widest search touches all that the others will. Each setting has its own queries:
-  // what the CPU's caches hold is then of others, as usual.
-  QueriesOfIndex queries(index, kEach * settings.size());
-  HMANN_RETURN_IF_ERROR(
-      queries.Time(settings.back().params, 0, kEach * settings.size(), kWarm).status());
+  // Each setting has its own queries. The widest search touches all that others will: the
+  // first time those of a mapped file wait for the drive.
+  const std::uint64_t n = index.info().n, count = kEach * settings.size();
+  std::vector<std::byte> rows;
+  for (std::uint64_t i = 0; i < count; ++i)
+    index.file().AppendQuery(static_cast<NodeId>(i * n / count), rows);
+  TimedRuns timing(index.placed(),
+                   {count, [&](std::uint64_t i) { return rows.data() + i * (rows.size() / count); },
+                    [&](std::uint64_t i) -> SearchLimits {
+                      return {.excluded = static_cast<NodeId>(i * n / count),
+                              .distinct_reads = false};
+                    }});
+  HMANN_RETURN_IF_ERROR(timing.Run(settings.back().params, 0, count, kWarm).status());
   std::vector<Offer> offers;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     TunedSetting& setting = settings[i];
-    HMANN_ASSIGN_OR_RETURN(std::vector<double> times,
-                           queries.Time(setting.params, i * kEach, (i + 1) * kEach, kMost));
-    std::sort(times.begin(), times.end());
-    setting.p95_us = Percentile(times, 0.95);
-    setting.p99_us = times.back();
-    // During the slowest tenth the thread may have lost its core.
-    times.resize(times.size() - times.size() / 10);
-    setting.mean_us =
-        std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+    HMANN_ASSIGN_OR_RETURN(const Timed timed, timing.Run(setting.params, i * kEach, kEach, kMost));
+    setting.mean_us = timed.mean_us;
+    setting.p95_us = timed.p95_us;
+    setting.p99_us = timed.p99_us;
     offers.push_back({setting.mean_us, setting.recall, setting.recall});
   }
   TunedEntry entry;

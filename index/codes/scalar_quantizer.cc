@@ -36,6 +36,11 @@ std::int8_t Rounded(float x) {
   return static_cast<std::int8_t>(static_cast<std::int32_t>(most + 128.5f) - 128);
 }
 
+float Median(std::vector<float> values) {
+  std::sort(values.begin(), values.end());
+  return Quantile(values, 0.5);
+}
+
 }  // namespace
 
 absl::StatusOr<ScalarQuantizer> ScalarQuantizer::Learn(
@@ -54,13 +59,35 @@ absl::StatusOr<ScalarQuantizer> ScalarQuantizer::Learn(
 
 double ScalarQuantizer::Fit(std::size_t count,
                             const std::function<const std::byte*(std::size_t)>& sample) {
-  Columns columns(dims(), std::vector<float>(count));
+  Sample vectors{.columns = Columns(dims(), std::vector<float>(count)),
+                 .weights = std::vector<float>(count, 1)};
   Scratch scratch;
   for (std::size_t i = 0; i < count; ++i) {
     Read(sample(i), scratch);
-    for (std::size_t d = 0; d < columns.size(); ++d) columns[d][i] = scratch.components[d];
+    for (std::size_t d = 0; d < dims(); ++d) vectors.columns[d][i] = scratch.components[d];
   }
-  return FitRange(columns);
+  Weigh(vectors);
+  return FitRange(vectors);
+}
+
+void ScalarQuantizer::Weigh(Sample& sample) const {
+  constexpr std::size_t kLongest = 10;  // a guess
+  const bool ip = kernels_.metric == Metric::kInnerProduct;
+  const std::size_t count = sample.weights.size();
+  std::vector<float> squared(count, 0);
+  for (const std::vector<float>& column : sample.columns) {
+    const float from = ip ? 0 : Median(column);
+    for (std::size_t i = 0; i < count; ++i) squared[i] += (column[i] - from) * (column[i] - from);
+  }
+  std::vector<float> sorted = squared;
+  std::sort(sorted.begin(), sorted.end());
+  sample.largest_error = sorted[ip ? count - std::min(count, kLongest) : count / 2];
+  if (!ip) return;
+  const float rate = std::log(static_cast<float>(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const float shorter = std::max(0.0f, sample.largest_error / squared[i] - 1);
+    sample.weights[i] = std::exp(-rate * shorter);
+  }
 }
 
 void ScalarQuantizer::Rotate() {
@@ -114,22 +141,33 @@ absl::Status ScalarQuantizer::ChooseCodeKernels() {
   return absl::OkStatus();
 }
 
-double ScalarQuantizer::ErrorOf(const Columns& columns) const {
+double ScalarQuantizer::Measure(const Sample& sample) {
   const float most = bits_ == 8 ? 255 : 15;
-  double sum = 0;
-  for (std::size_t d = 0; d < columns.size(); ++d) {
-    float of_column = 0;
-    for (const float x : columns[d]) {
-      const float at = (x - lowest_[d]) / step_;
+  std::vector<float> errors(sample.weights.size(), 0);
+  for (std::size_t d = 0; d < sample.columns.size(); ++d) {
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      const float at = (sample.columns[d][i] - lowest_[d]) / step_;
       const float level = std::floor(std::clamp(at, 0.0f, most) + 0.5f);
-      of_column += (at - level) * (at - level);
+      errors[i] += (at - level) * (at - level);
     }
-    sum += static_cast<double>(of_column);
   }
-  return sum / static_cast<double>(columns.size() * columns[0].size());
+  const double lost = double{sample.largest_error} / step_ / step_;
+  double sum = 0, weights = 0, sum_of_kept = 0, weights_of_kept = 0;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const double weight = sample.weights[i], error = std::min(double{errors[i]}, lost);
+    weights += weight;
+    sum += weight * error;
+    if (error >= lost) continue;
+    weights_of_kept += weight;
+    sum_of_kept += weight * error;
+  }
+  const auto dim = static_cast<double>(sample.columns.size());
+  variance_ = static_cast<float>(weights_of_kept > 0 ? sum_of_kept / (dim * weights_of_kept) : 0);
+  return sum / (dim * weights) * step_ * step_;
 }
 
-double ScalarQuantizer::FitRange(Columns& columns) {
+double ScalarQuantizer::FitRange(const Sample& sample) {
+  Columns columns = sample.columns;
   for (std::vector<float>& column : columns) std::sort(column.begin(), column.end());
   const std::size_t dim = columns.size();
   ScalarQuantizer best = *this;
@@ -149,11 +187,9 @@ double ScalarQuantizer::FitRange(Columns& columns) {
       step_ = range / (bits_ == 8 ? 255.0f : 15.0f);
       lowest_.resize(dim);
       for (std::size_t d = 0; d < dim; ++d) lowest_[d] = middles[d] - range / 2;
-      const double variance = ErrorOf(columns);
-      const double error = variance * static_cast<double>(step_) * static_cast<double>(step_);
+      const double error = Measure(sample);
       if (!(error < least)) continue;
       least = error;
-      variance_ = static_cast<float>(variance);
       best = *this;
     }
   }

@@ -89,9 +89,23 @@ class ScalarQuantizer {
   }
   /// Returns the mean squared error of a component.
   double Fit(std::size_t count, const std::function<const std::byte*(std::size_t)>& sample);
-  double FitRange(std::vector<std::vector<float>>& columns);
-  /// Mean squared error of a component of `columns`, in steps.
-  double ErrorOf(const std::vector<std::vector<float>>& columns) const;
+  /// `weights`: what the error of each vector counts. Squared errors above
+  /// `largest_error` count like it: a vector so wrong is lost.
+  struct Sample {
+    std::vector<std::vector<float>> columns;
+    std::vector<float> weights;
+    float largest_error = 0;
+  };
+  /// By inner product nearly all answers are long: a range fitted to all vectors alike
+  /// clips them, and their codes lose to others. A weight follows the chance that a
+  /// normal distribution, as wide as a vector is long, is above the most that a sample of
+  /// one length reaches. By other metrics all weights are equal, and a few vectors far
+  /// away from the rest must not widen the range of all.
+  void Weigh(Sample& sample) const;
+  double FitRange(const Sample& sample);
+  /// Returns the mean squared error of a component, and sets variance_ to that of the
+  /// vectors that are not lost.
+  double Measure(const Sample& sample);
   /// Reads the row's components as the metric sees them.
   void Read(const std::byte* row, Scratch& scratch) const;
 

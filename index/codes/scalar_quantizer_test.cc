@@ -195,6 +195,27 @@ TEST(ScalarQuantizer, VectorsAreRotatedIfThatLessensTheError) {
   }
 }
 
+/// By inner product the longest vectors are the answers. By L2 they are far away.
+TEST(ScalarQuantizer, AFewLongVectorsWidenTheRangeOnlyIfTheyAreAnswers) {
+  constexpr std::size_t kDim = 32, kRows = 2000;
+  std::vector<float> rows(kRows * kDim);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const float x = static_cast<float>(Random(5, i) % 1000) / 500 - 1;
+    rows[i] = i / kDim % 100 == 7 ? 50 * x : x;
+  }
+  for (const std::uint32_t bits : {4u, 8u}) {
+    const auto width = [&](Metric metric) {
+      const auto quantizer = ScalarQuantizer::Learn(
+          *ChooseKernels(DType::kF32, metric, kDim), bits, kRows,
+          [&](std::size_t i) { return reinterpret_cast<const std::byte*>(&rows[i * kDim]); });
+      EXPECT_TRUE(quantizer.ok());
+      return quantizer->step() * static_cast<float>((1u << bits) - 1);
+    };
+    EXPECT_GT(width(Metric::kInnerProduct), 60);
+    EXPECT_LT(width(Metric::kL2), 3);
+  }
+}
+
 TEST(ScalarQuantizer, VectorsThatAreAllAlikeHaveKeys) {
   const Set set(DType::kF32, Metric::kL2, 8);
   for (const std::uint32_t bits : {4u, 8u}) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -36,7 +37,8 @@ struct Wanted {
 constexpr Wanted kWanted[] = {{1, 2500}, {10, 2500}, {100, 500}, {1000, 100}, {10000, 4}};
 /// Eight bits lose nothing of most vectors. If they lose at most this share of the
 /// neighbors, which is a guess, the curve without codes is theirs.
-constexpr double kNothing = 0.001;
+/// If 4 bits find at most kLittle less, also a guess, their curve is that of 8 bits.
+constexpr double kNothing = 0.001, kLittle = 0.005;
 /// Every curve has a point near these recalls, ascending. For k above 100 it begins near
 /// the default one: these searches took two thirds of the time of a calibration.
 constexpr double kCalibrated[] = {kLeastRecall, 0.9, kDefaultRecall}, kHighest = 0.99;
@@ -112,7 +114,7 @@ class CalibrationOfIndex {
 
   absl::StatusOr<Calibration> Run(const std::string& path) {
     path_ = path;
-    for (const std::uint32_t bits : {0u, 8u, 4u}) HMANN_RETURN_IF_ERROR(Open(bits));
+    for (const std::uint32_t bits : {0u, 4u, 8u}) HMANN_RETURN_IF_ERROR(Open(bits));
     const std::uint64_t n = indexes_.front()->info().n;
     const std::uint64_t most_k = options_.queries.empty() ? n - 1 : n;
     if (n <= kFewVectors) return OfFew(n);
@@ -180,28 +182,21 @@ class CalibrationOfIndex {
     const bool corrects = !learning.left_out.empty() && wanted.k < kLeastUnbiased;
     const LearningSet left_in = corrects ? learning.LeftIn() : LearningSet{};
     progress_.Start("calibrate", 0, "settings");
-    CountingRuns without_codes(indexes_.front(), learning, options_.threads, options_.cancelled);
-    const std::size_t first = calibration_.curves.size();
-    bool as_4_bits = false;
+    std::deque<CountingRuns> runs;
+    std::vector<std::size_t> begins;
     for (const auto& index : indexes_) {
-      const std::size_t begin = calibration_.curves.size();
+      begins.push_back(calibration_.curves.size());
       const std::vector<SearchContext> contexts = Contexts(*index);
-      CountingRuns runs(index, learning, options_.threads, options_.cancelled);
+      runs.emplace_back(index, learning, options_.threads, options_.cancelled);
       CountingRuns runs_left_in(index, left_in, options_.threads, options_.cancelled);
       if (contexts.front().scalar_bits == 8) {
-        HMANN_ASSIGN_OR_RETURN(
-            const bool same,
-            LoseNothing(contexts.front(), calibration_.curves[first], without_codes, runs));
-        if (same) AddTheSame(first, begin, 8);
-        // Those of the file are what searches use. 8 bits found no less.
-        as_4_bits = !same && index->info().scalar_bits == 4;
-        if (same || as_4_bits) continue;
+        HMANN_ASSIGN_OR_RETURN(const bool same, AreAsBefore(contexts.front(), runs, begins));
+        if (same) continue;
       }
       for (const SearchContext& context : contexts)
-        HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, queries, runs, runs_left_in));
-      HMANN_RETURN_IF_ERROR(
-          AddCurve(contexts.front(), SearchMode::kUpper, wanted.k, queries, runs, runs_left_in));
-      if (as_4_bits) AddTheSame(begin, calibration_.curves.size(), 8);
+        HMANN_RETURN_IF_ERROR(AddCurve(context, {}, wanted.k, queries, runs.back(), runs_left_in));
+      HMANN_RETURN_IF_ERROR(AddCurve(contexts.front(), SearchMode::kUpper, wanted.k, queries,
+                                     runs.back(), runs_left_in));
     }
     progress_.Finish();
     return absl::OkStatus();
@@ -249,20 +244,37 @@ class CalibrationOfIndex {
     return std::min(queries, k < 100 ? usual : k == 100 ? kSomeOf100 : kSomeOfMore);
   }
 
-  /// Whether codes find the same share of the neighbors as `curve` without them, at its
-  /// lowest and at its highest point.
-  absl::StatusOr<bool> LoseNothing(const SearchContext& context, const Calibration::Curve& curve,
-                                   CountingRuns& without_codes, CountingRuns& runs) {
+  /// Whether 8 bits, the last of `runs`, find as much as no codes do, or hardly more than
+  /// 4 bits. If so, the curves of those are theirs. `begins`: of the curves of each run.
+  absl::StatusOr<bool> AreAsBefore(const SearchContext& context, std::deque<CountingRuns>& runs,
+                                   const std::vector<std::size_t>& begins) {
+    const std::size_t last = runs.size() - 1;
+    for (std::size_t i = 0; i < last; ++i) {
+      CountingRuns &better = runs[i == 0 ? 0 : last], &worse = runs[i == 0 ? last : i];
+      HMANN_ASSIGN_OR_RETURN(const bool same,
+                             FindsAsMuch(context, calibration_.curves[begins[i]], better, worse,
+                                         i == 0 ? kNothing : kLittle));
+      if (!same) continue;
+      AddTheSame(begins[i], begins[i + 1], 8);
+      return true;
+    }
+    return false;
+  }
+
+  /// Whether `worse` finds the same share of the neighbors as `better`, at the lowest and
+  /// at the highest point of `curve`.
+  absl::StatusOr<bool> FindsAsMuch(const SearchContext& context, const Calibration::Curve& curve,
+                                   CountingRuns& better, CountingRuns& worse, double most_lost) {
     HMANN_ASSIGN_OR_RETURN(const ResolvedParams at_one,
                            SearchParams({.k = curve.k, .mode = curve.way.mode}).Resolve(context));
     for (const Calibration::Point& point : {curve.points.front(), curve.points.back()}) {
       const ResolvedParams params =
           WithEfScale(at_one, double{point.ef_scale}, context.n, context.n1);
-      const std::uint64_t some = Affordable(Some(runs.queries(), curve.k), point.distances,
+      const std::uint64_t some = Affordable(Some(better.queries(), curve.k), point.distances,
                                             context.row_bytes, kMostAtAPoint);
-      HMANN_ASSIGN_OR_RETURN(const Counted without, without_codes.Run(params, some));
-      HMANN_ASSIGN_OR_RETURN(const Counted with, runs.Run(params, some));
-      if (with.recall < without.recall - kNothing) return false;
+      HMANN_ASSIGN_OR_RETURN(const Counted more, better.Run(params, some));
+      HMANN_ASSIGN_OR_RETURN(const Counted less, worse.Run(params, some));
+      if (less.recall < more.recall - most_lost) return false;
     }
     return true;
   }
@@ -379,7 +391,7 @@ class CalibrationOfIndex {
   const CalibrateOptions& options_;
   Progress& progress_;
   std::string path_;
-  std::vector<std::shared_ptr<const Index>> indexes_;  ///< without codes, with 8 bits, with 4
+  std::vector<std::shared_ptr<const Index>> indexes_;  ///< without codes, with 4 bits, with 8
   LearningSet learning_;
   std::uint64_t learned_ = 0;  ///< queries that it was to have
   Calibration calibration_;

@@ -116,7 +116,9 @@ class TuningOfIndex {
 
   absl::StatusOr<Tuned> Measure(std::uint32_t k, const LearningSet& learning) {
     CountingRuns counting(counted_, learning, 0, options_.cancelled);
-    TimedRuns timing(index_, learning);
+    TimedRuns timing(ImplOf(*index_).placed(),
+                     {learning.n(), [&](std::uint64_t i) { return learning.Row(i); },
+                      [&](std::uint64_t i) { return learning.Limits(i); }});
     const auto time = [&](const ResolvedParams& params, std::uint64_t first,
                           std::uint64_t queries) -> absl::StatusOr<Timed> {
       if (options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed))

@@ -9,7 +9,7 @@
 #include "hmann/tune.h"
 #include "index/tune/counting.h"
 #include "index/tune/equation31.h"
-#include "index/tune/timed_runs.h"
+#include "index/search/timed_runs.h"
 
 namespace hmann {
 

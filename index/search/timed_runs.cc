@@ -1,13 +1,13 @@
-#include "index/tune/timed_runs.h"
+#include "index/search/timed_runs.h"
 
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "index/base/statistics.h"
 #include "index/base/status_macros.h"
-#include "index/index_impl.h"
 
 namespace hmann {
 namespace {
@@ -25,23 +25,23 @@ constexpr std::chrono::milliseconds kBetweenSettings(5);
 
 }  // namespace
 
-TimedRuns::TimedRuns(const std::shared_ptr<const Index>& index, const LearningSet& learning)
-    : learning_(learning),
-      searcher_(index),
-      in_memory_(!index->on_block_tier() && ImplOf(*index).cache() == nullptr) {}
+TimedRuns::TimedRuns(const PlacedIndex& index, QueriesToTime queries)
+    : queries_(std::move(queries)),
+      executor_(MakeExecutor(index)),
+      in_memory_(index.blocks == nullptr && index.cache == nullptr) {}
 
 absl::StatusOr<Timed> TimedRuns::Run(const ResolvedParams& params, std::uint64_t first,
-                                     std::uint64_t count) {
+                                     std::uint64_t count, std::chrono::milliseconds most) {
+  using Clock = std::chrono::steady_clock;
   times_.clear();
   disturbed_.clear();
   if (in_memory_) HMANN_RETURN_IF_ERROR(AnswerOthers(params, first, count));
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t query = (first + i) % learning_.n();
+  const Clock::time_point end = Clock::now() + most;
+  for (std::uint64_t i = 0; i < count && (i == 0 || Clock::now() < end); ++i) {
     const long preempted = Preemptions();
-    const auto start = std::chrono::steady_clock::now();
-    HMANN_RETURN_IF_ERROR(
-        searcher_.Search(learning_.Row(query), params, &answer_, nullptr, learning_.Limits(query)));
-    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+    const Clock::time_point start = Clock::now();
+    HMANN_RETURN_IF_ERROR(Answer(params, first + i));
+    const std::chrono::duration<double, std::micro> time = Clock::now() - start;
     (Preemptions() == preempted ? times_ : disturbed_).push_back(time.count());
   }
   if (times_.size() < disturbed_.size())
@@ -61,13 +61,22 @@ absl::StatusOr<Timed> TimedRuns::Run(const ResolvedParams& params, std::uint64_t
 absl::Status TimedRuns::AnswerOthers(const ResolvedParams& params, std::uint64_t first,
                                      std::uint64_t count) {
   const auto end = std::chrono::steady_clock::now() + kBetweenSettings;
-  for (std::uint64_t i = count; i < learning_.n() && std::chrono::steady_clock::now() < end;
-       ++i, ++others_) {
-    const std::uint64_t query = (first + count + others_ % (learning_.n() - count)) % learning_.n();
-    HMANN_RETURN_IF_ERROR(
-        searcher_.Search(learning_.Row(query), params, &answer_, nullptr, learning_.Limits(query)));
-  }
+  for (std::uint64_t i = count; i < queries_.n && std::chrono::steady_clock::now() < end;
+       ++i, ++others_)
+    HMANN_RETURN_IF_ERROR(Answer(params, first + count + others_ % (queries_.n - count)));
   return absl::OkStatus();
+}
+
+absl::Status TimedRuns::Answer(const ResolvedParams& params, std::uint64_t i) {
+  const std::uint64_t place = i % queries_.n;
+  const SearchLimits limits = queries_.limits(place);
+  absl::Status outcome;
+  const auto query = [&](std::size_t) { return queries_.row(place); };
+  const auto done = [&](std::size_t, const absl::Status& status, hmann::Answer&) {
+    outcome = status;
+  };
+  HMANN_RETURN_IF_ERROR(executor_->Run({1, 1, query, params, done, nullptr, limits}));
+  return outcome;
 }
 
 }  // namespace hmann
