@@ -47,10 +47,15 @@ Json Graph() {
                 {{"mode", "graph"}, {"ef_l1", 1}, {"epsilon", -1}});
 }
 
-/// HM-ANN as the paper builds it.
+/// HM-ANN as the paper builds it. Distances are counted, so none may be by scalar codes.
 Json AsWritten() {
-  return {{"method", "insertion"}, {"alpha", 1}, {"bits", 0}, {"promote", kDefaultPromote}};
+  return {{"method", "insertion"},
+          {"alpha", 1},
+          {"bits", 0},
+          {"promote", kDefaultPromote},
+          {"sq", 0}};
 }
+Json AsRun() { return {{"sq", 0}}; }
 
 absl::StatusOr<SystemSpec> Named(const char* system, const std::string& name, const Json& build,
                                  Json settings) {
@@ -186,7 +191,7 @@ class Paper {
           {"faiss-nsg", kNsg, Json::object(), Efs()},
           {"faiss-imi", kImi, Json::object(), Json()},
           {"hmann", kWritten, AsWritten(), MultiStart()},
-          {"hmann", kRun, Json::object(), Graph()}}) {
+          {"hmann", kRun, AsRun(), Graph()}}) {
       if (name == kImi && n < this->n()) continue;  // its codebooks are for the full size
       HMANN_ASSIGN_OR_RETURN(SystemSpec spec, Named(system, name, build, settings));
       part.systems.push_back(std::move(spec));

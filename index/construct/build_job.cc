@@ -107,7 +107,8 @@ absl::Status RunBuildJob(const BuildJobOptions& options, Progress& progress) {
                                : MakeUpper(inputs, rooms.upper_room, stages);
   if (only.made) return absl::OkStatus();
   HMANN_RETURN_IF_ERROR(made);
-  return Internal("stage ", options.stage, " was passed without being made");
+  return InvalidArgument("stage: this build has no ", options.stage,
+                         ": hmann build --status lists what it has");
 }
 
 }  // namespace hmann

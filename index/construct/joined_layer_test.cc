@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
+#include <numeric>
+#include <utility>
 
 #include "index/base/units.h"
 #include "index/construct/jobs/link_store.h"
@@ -68,6 +72,87 @@ TEST(JoinedLayer, HasTheSameLinksWhateverAJobMayLoad) {
   // Room for less than one node; for some groups and a part of a range; for nearly all.
   for (const std::uint64_t room : {1_KiB, 700_KiB, 3000_KiB})
     EXPECT_TRUE(LinksWith(folder, file, kernels, room, 3) == links) << room;
+}
+
+/// The order of nodes and their links, of a layer that is cut into parts of 3,000.
+std::pair<std::vector<std::uint32_t>, std::vector<std::vector<NodeId>>> PartedLinks(
+    NodeId n, const NodeVectors::Copy& copy, const Kernels& kernels, std::uint64_t room,
+    const Stages& stages) {
+  std::vector<std::uint32_t> all(n);
+  std::iota(all.begin(), all.end(), 0u);
+  PartitionOptions partition = PartitionFor(all.size(), 1);
+  partition.whole = partition.part = 3000;
+  JoinedLayer layer({.kernels = kernels,
+                     .stride = RowStride(kernels),
+                     .unique = all,
+                     .copy = copy,
+                     .m = 6,
+                     .alpha = 1.2f,
+                     .partition = partition,
+                     .room = room},
+                    stages);
+  const auto order = layer.Order();
+  EXPECT_TRUE(order.ok()) << order.status();
+  const absl::Status made = layer.Make("back", *order, *order);
+  EXPECT_TRUE(made.ok()) << made;
+  const PackedLists back = *layer.Back();
+  std::vector<std::vector<NodeId>> links;
+  std::vector<NodeId> scratch;
+  for (NodeId node = 0; node < n; ++node) {
+    const std::span<const NodeId> list = back.Read(node, scratch);
+    links.emplace_back(list.begin(), list.end());
+  }
+  return {*order, links};
+}
+
+/// Checks that such a layer has the same links in memory and in a folder.
+void ExpectSamePartedLinks(NodeId n, const NodeVectors::Copy& copy, const Kernels& kernels) {
+  const MemoryArtifacts memory;
+  Progress quiet{Progress::Show::kNever};
+  std::vector<PhaseTime> times;
+  Phases phases{quiet, times};
+  ThreadPool pool(2);
+  const TaskContext job{pool, quiet, nullptr};
+  const auto whole = PartedLinks(n, copy, kernels, kUnbounded, {"l0", "", memory, phases, job});
+  std::vector<std::uint32_t> rows = whole.first;
+  std::sort(rows.begin(), rows.end());
+  for (std::uint32_t i = 0; i < rows.size(); ++i) ASSERT_EQ(rows[i], i);
+  for (const std::vector<NodeId>& list : whole.second) {
+    std::vector<NodeId> links = list;
+    std::sort(links.begin(), links.end());
+    EXPECT_TRUE(std::adjacent_find(links.begin(), links.end()) == links.end());
+    EXPECT_TRUE(!links.empty() && links.back() < n);
+  }
+  // Room for nothing; for some of a part; for a part.
+  SampleFolder folder;
+  for (const std::uint64_t room : {1_KiB, 700_KiB, 1_GiB}) {
+    const WorkAt at(folder / "work", 3);
+    EXPECT_TRUE(PartedLinks(n, copy, kernels, room, at.stages) == whole) << room;
+    // A stage that was lost is made again, with all before it.
+    at.work->RemoveAll("done-l0-back.");
+    at.work->RemoveAll("l0-back-");
+    EXPECT_TRUE(PartedLinks(n, copy, kernels, room, at.stages) == whole) << room;
+    at.work->Clear();
+  }
+}
+
+TEST(JoinedLayer, OfPartsHasTheSameLinksInMemoryAndInAFolder) {
+  SampleFolder folder;
+  const BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 20'000);
+  const VectorFile file = *VectorFile::Open(options.base);
+  const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, file.dim());
+  ExpectSamePartedLinks(static_cast<NodeId>(file.n()), CopyFrom(file, kernels), kernels);
+}
+
+/// Most vectors lie on a short line, so that means and parts are as odd as they can be.
+TEST(JoinedLayer, OfOddPartsHasTheSameLinks) {
+  const Kernels kernels = *ChooseKernels(DType::kF32, Metric::kL2, 8);
+  const auto copy = [&](std::uint32_t row, std::byte* place) {
+    const auto x = static_cast<float>(row);
+    const std::array<float, 8> vector = {row % 1000 == 7 ? 1e6f * x : 1e-3f * x};
+    EXPECT_TRUE(EncodeRow(kernels, vector.data(), place).ok());
+  };
+  ExpectSamePartedLinks(7000, copy, kernels);
 }
 
 TEST(StoredLists, OfAnyLengthComeBack) {

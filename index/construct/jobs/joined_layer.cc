@@ -9,14 +9,17 @@
 
 #include "index/base/status_macros.h"
 #include "index/construct/jobs/join.h"
-#include "index/construct/jobs/layer_stages.h"
 #include "index/construct/jobs/leaders.h"
 #include "index/construct/jobs/leaf_store.h"
 #include "index/construct/jobs/nearest_links.h"
 #include "index/construct/jobs/nearest_lists.h"
+#include "index/construct/jobs/parted_layer.h"
 
 namespace hmann {
 namespace {
+
+/// In place of a group that a vector does not follow.
+constexpr std::uint32_t kNoGroup = ~0u;
 
 /// The members of groups [first, last), one group behind the other.
 struct GroupMembers {
@@ -86,6 +89,8 @@ JoinedLayer::JoinedLayer(JoinedSource source, const Stages& stages)
   CheckWhatIsThere();
 }
 
+bool JoinedLayer::IsParted() const { return PartedLayer::PartsOf(count(), source_.partition) > 1; }
+
 bool JoinedLayer::HasAllLeaves() const {
   for (std::size_t j = 0; j < LeafJobs(groups_).size(); ++j) {
     if (!stages_.work().Has(stages_.Name("leaves", j))) return false;
@@ -96,6 +101,12 @@ bool JoinedLayer::HasAllLeaves() const {
 bool JoinedLayer::Has(const char* artifact, const LayerStage* reader) const {
   const std::string_view name = artifact;
   if (name == "leaves") return HasAllLeaves();
+  if (name == "part") {
+    const std::uint32_t parts = PartedLayer::PartsOf(count(), source_.partition);
+    for (std::uint32_t p = 0; p < parts; ++p)
+      if (!stages_.work().Has(stages_.Name("part", p))) return false;
+    return true;
+  }
   if (name == "hubs") {
     // The links can be made again if all their sources are there.
     return stages_.HasAll("back", count()) || (stages_.work().Has(stages_.Name("hubs-nodes")) &&
@@ -107,21 +118,22 @@ bool JoinedLayer::Has(const char* artifact, const LayerStage* reader) const {
 
 void JoinedLayer::CheckWhatIsThere() {
   // The order of nodes is always read.
-  bool whole = !stages_.LostMarker() &&
-               (!stages_.Done("lead") || stages_.work().Has(stages_.Name("order")) ||
-                stages_.HasAll("lead", count()));
-  for (const LayerStage& stage : kLayerStages) {
+  const char* const ordered = IsParted() ? "part" : "lead";
+  const std::span<const LayerStage> all = StagesOf(IsParted());
+  bool whole =
+      !stages_.LostMarker() && (!stages_.Done(ordered) ||
+                                stages_.work().Has(stages_.Name("order")) || Has(ordered, nullptr));
+  for (const LayerStage& stage : all) {
     for (const char* made : stage.makes) {
       if (made == nullptr || !stages_.Done(stage.name)) continue;
-      const LayerStage* const reader = std::find_if(
-          std::begin(kLayerStages), std::end(kLayerStages), [&](const LayerStage& other) {
-            return std::any_of(other.reads.begin(), other.reads.end(), [&](const char* read) {
-              return read != nullptr && std::string_view(read) == made;
-            });
-          });
-      const bool is_read = reader != std::end(kLayerStages);
+      const auto reader = std::find_if(all.begin(), all.end(), [&](const LayerStage& other) {
+        return std::any_of(other.reads.begin(), other.reads.end(), [&](const char* read) {
+          return read != nullptr && std::string_view(read) == made;
+        });
+      });
+      const bool is_read = reader != all.end();
       if (is_read && stages_.Done(reader->name)) continue;
-      whole = whole && Has(made, is_read ? reader : nullptr);
+      whole = whole && Has(made, is_read ? &*reader : nullptr);
     }
   }
   if (!whole) stages_.Forget();
@@ -155,7 +167,13 @@ absl::Status JoinedLayer::MakeLead() {
             source_.copy(source_.unique[part.first + i], place);
             rows.push_back(place);
           }
-          find[static_cast<std::size_t>(thread)].Find(rows, nearest.data() + begin * fan_);
+          std::uint32_t* const found = nearest.data() + begin * fan_;
+          find[static_cast<std::size_t>(thread)].Find(rows, found);
+          for (std::size_t i = begin; source_.effort && i < end; ++i) {
+            const std::uint32_t wanted = source_.effort(part.first + static_cast<NodeId>(i)).fan;
+            std::fill(found + (i - begin) * fan_ + std::min(wanted, fan_),
+                      found + (i - begin + 1) * fan_, kNoGroup);
+          }
           stages_.job().progress.Advance(end - begin);
         });
   };
@@ -171,15 +189,22 @@ absl::Status JoinedLayer::MakeLead() {
   });
 }
 
-absl::StatusOr<std::vector<std::uint32_t>> JoinedLayer::Order() {
+absl::StatusOr<std::vector<std::uint32_t>> JoinedLayer::OrderOfGroups() {
   if (!stages_.Done("lead")) HMANN_RETURN_IF_ERROR(MakeLead());
-  if (!stages_.work().Has(stages_.Name("order"))) {
-    HMANN_ASSIGN_OR_RETURN(const Buffer lead, stages_.Map("lead", count()));
-    const auto* nearest = reinterpret_cast<const std::uint32_t*>(lead.data());
-    std::vector<std::uint32_t> first(count()), order;
-    for (NodeId i = 0; i < count(); ++i) first[i] = nearest[std::size_t{i} * fan_];
-    std::vector<std::size_t> ends;
-    Gather(first, 1, groups_, &order, &ends);
+  HMANN_ASSIGN_OR_RETURN(const Buffer lead, stages_.Map("lead", count()));
+  const auto* nearest = reinterpret_cast<const std::uint32_t*>(lead.data());
+  std::vector<std::uint32_t> first(count()), order;
+  for (NodeId i = 0; i < count(); ++i) first[i] = nearest[std::size_t{i} * fan_];
+  std::vector<std::size_t> ends;
+  Gather(first, 1, groups_, &order, &ends);
+  return order;
+}
+
+absl::StatusOr<std::vector<std::uint32_t>> JoinedLayer::Order() {
+  const bool made = stages_.Done(IsParted() ? "part" : "lead");
+  if (!made || !stages_.work().Has(stages_.Name("order"))) {
+    HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> order,
+                           IsParted() ? PartedLayer(source_, stages_).Order() : OrderOfGroups());
     HMANN_ASSIGN_OR_RETURN(ArtifactWriter writer, stages_.work().Create(stages_.Name("order")));
     HMANN_RETURN_IF_ERROR(writer.Append(std::span<const std::uint32_t>(order)));
     HMANN_RETURN_IF_ERROR(writer.Commit());
@@ -223,10 +248,17 @@ absl::Status JoinedLayer::Make(std::string_view last, std::span<const std::uint3
     HMANN_ASSIGN_OR_RETURN(rows_, vectors_.Gather(nodes, stages_.job().pool));
     vectors_ = NodeVectors::InMemory(rows_, count());
   }
-  constexpr absl::Status (JoinedLayer::*kMake[kStagesOfL1])() = {
+  if (IsParted()) {
+    if (!stages_.Done("back"))
+      HMANN_RETURN_IF_ERROR(PartedLayer(source_, stages_).Merge(order.first(count())));
+    for (const char* read : {"shelf", "part"}) stages_.Retire(read);
+    return absl::OkStatus();
+  }
+  constexpr std::size_t kMade = std::size(kLayerStages) - kStagesOfL0Alone;
+  constexpr absl::Status (JoinedLayer::*kMake[kMade])() = {
       &JoinedLayer::MakeLead, &JoinedLayer::MakeNear,    &JoinedLayer::MakeLeaves,
       &JoinedLayer::JoinAll,  &JoinedLayer::ChooseLinks, &JoinedLayer::LinkBackRanges};
-  for (std::size_t s = 0; s < kStagesOfL1; ++s) {
+  for (std::size_t s = 0; s < kMade; ++s) {
     const LayerStage& stage = kLayerStages[s];
     // Through a variable: otherwise g++ 12 reports an index beyond kMake when it checks
     // bounds.

@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "hmann/distance.h"
 #include "index/construct/graph/node_vectors.h"
-#include "index/construct/jobs/layer_stages.h"
 #include "index/construct/jobs/leaf_store.h"
 #include "index/construct/jobs/nearest_lists.h"
 #include "index/construct/jobs/part_loader.h"
@@ -30,10 +29,18 @@ struct JoinedSource {
   float alpha = 1;
   PartitionOptions partition;
   std::uint64_t room = kUnbounded;  ///< bytes that a job may take for what it loads
+  /// The work for a vector: the groups that it follows, at least one, and the nearest out
+  /// of which its links are chosen. If these are fewer than a list holds, their own
+  /// nearest are not looked at.
+  struct Effort {
+    std::uint32_t fan, candidates;
+  };
+  /// By the vector's place in `unique`; nullptr: partition.fan and all.
+  std::function<Effort(std::uint32_t)> effort = nullptr;
 };
 
 /// A layer that is joined by leaves. The members of each leaf are all compared with each
-/// other, and each node's links are chosen from its nearest. Its stages (kLayerStages)
+/// other, and each node's links are chosen from its nearest. Its stages (StagesOf)
 /// are jobs that leave artifacts. On disk each job loads a part of the layer. A stage
 /// whose artifacts exist is skipped. Artifacts that no later job reads are removed.
 class JoinedLayer {
@@ -89,11 +96,14 @@ class JoinedLayer {
   /// Checks that every file of a finished stage exists that an unfinished stage needs.
   /// Otherwise the whole layer is made again.
   void CheckWhatIsThere();
+  /// Whether it is cut into parts (PartedLayer).
+  bool IsParted() const;
   bool HasAllLeaves() const;
   /// Whether an artifact is complete, except for parts that stage `reader` has already
   /// read. nullptr: it is always read.
   bool Has(const char* artifact, const LayerStage* reader) const;
 
+  absl::StatusOr<std::vector<std::uint32_t>> OrderOfGroups();
   absl::Status MakeLead();
   absl::Status MakeNear();
   absl::Status MakeLeaves();

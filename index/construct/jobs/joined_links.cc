@@ -69,9 +69,10 @@ class ListLinker {
     });
   }
 
-  /// Chooses the links of `node`; valid until the thread's next call. Call after Number.
-  std::span<const NodeId> Choose(NodeId node, std::span<const NodeId> nodes, const LayerView& view,
-                                 int thread) {
+  /// Chooses the links of `node` out of the nearest `most` of its list; valid until the
+  /// thread's next call. Call after Number.
+  std::span<const NodeId> Choose(NodeId node, std::uint32_t most, std::span<const NodeId> nodes,
+                                 const LayerView& view, int thread) {
     Scratch& own = scratch_[static_cast<std::size_t>(thread)];
     const NodeSubset& loaded = loader_.nodes();
     const NodeLinker::Answers answers = [&](NodeId requested) {
@@ -84,6 +85,7 @@ class ListLinker {
     own.batch.Reserve(lists_.length());
     own.batch.size = 0;
     lists_.ForEach(node, own.list, [&](NodeId id) {
+      if (own.batch.size == most) return;
       const NodeId near = loaded.Local(id);
       own.batch.Add(near, view.Row(near));
     });
@@ -226,8 +228,11 @@ absl::Status JoinedLayer::ChooseLinks() {
             pool.ParallelFor(
                 few.size(), kLinkedPerStep, [&](std::size_t begin, std::size_t end, int thread) {
                   for (std::size_t i = begin; i < end && !stages_.job().Cancelled(); ++i) {
+                    const auto node = static_cast<NodeId>(few.first + i);
+                    const std::uint32_t most =
+                        source_.effort ? source_.effort(order_[node]).candidates : list_length();
                     const std::span<const NodeId> own =
-                        linker.Choose(static_cast<NodeId>(few.first + i), nodes, view, thread);
+                        linker.Choose(node, most, nodes, view, thread);
                     std::copy(own.begin(), own.end(), links.data() + i * length);
                   }
                   stages_.job().progress.Advance(end - begin);

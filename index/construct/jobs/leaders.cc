@@ -53,6 +53,22 @@ void OrderByHalves(const Kernels& kernels, const std::function<const std::byte*(
   OrderByHalves(kernels, row, leaders.subspan(leaders.size() / 2));
 }
 
+/// The rounds of k-means; in the last of them the means stay and only sizes are balanced.
+/// In a round, a part twice as large as the others moves away by kStep of the mean
+/// distance. A vector is a guest of parts that are up to kGuest times farther than its
+/// home. All are guesses from SIFT and text (doc/notes/dropped.md).
+constexpr int kRounds = 24, kStill = 6;
+constexpr double kStep = 0.06, kGuest = 1.3;
+
+/// Writes the stored form of a mean.
+absl::Status WriteMean(const Kernels& kernels, const std::vector<float>& mean, std::byte* row) {
+  if (IsFloat(kernels.dtype)) return EncodeRow(kernels, DType::kF32, mean.data(), row);
+  std::vector<std::byte> whole(mean.size());
+  for (std::size_t d = 0; d < mean.size(); ++d)
+    whole[d] = static_cast<std::byte>(static_cast<int>(std::lround(mean[d])));
+  return EncodeRow(kernels, whole.data(), row);
+}
+
 }  // namespace
 
 std::uint32_t LeadersFor(std::size_t members, const PartitionOptions& options) {
@@ -63,12 +79,13 @@ std::uint32_t LeadersFor(std::size_t members, const PartitionOptions& options) {
 
 std::uint32_t FirstLeaders(std::size_t n, const PartitionOptions& options) {
   if (n <= options.leaf) return 1;
-  const double followers = static_cast<double>(n) * options.fan;
+  const std::uint64_t members = options.followers > 0 ? options.followers : n * options.fan;
+  const auto followers = static_cast<double>(members);
   const double below = 4.0 * options.fan_below * followers / (3.0 * options.leaf);
   const auto cheapest = static_cast<std::uint32_t>(std::sqrt(options.fan * below));
   if (cheapest > options.leaders)
     return std::max(options.leaders, static_cast<std::uint32_t>(followers / options.group));
-  return std::min(LeadersFor(n * options.fan, options), std::max(cheapest, options.fan + 1));
+  return std::min(LeadersFor(members, options), std::max(cheapest, options.fan + 1));
 }
 
 std::uint32_t NeighborhoodsOf(std::size_t leaders, const PartitionOptions& options) {
@@ -198,6 +215,69 @@ absl::StatusOr<FirstSplit> FirstSplit::Make(const Kernels& kernels, std::size_t 
   OrderByHalves(kernels, copy, order);
   for (const NodeId i : order) split.leaders_.push_back(copy(i));
   return split;
+}
+
+std::vector<PartLeaders::Distance> PartLeaders::Distances(const Kernels& kernels,
+                                                          const std::byte* row) const {
+  std::vector<DistanceKey> keys(rows_.size());
+  kernels.many(row, rows_.data(), rows_.size(), kernels.dim, keys.data());
+  std::vector<Distance> distances;
+  for (std::size_t p = 0; p < keys.size(); ++p)
+    distances.push_back(
+        {double{kernels.ToDistance(keys[p])} + added_[p], static_cast<std::uint16_t>(p)});
+  return distances;
+}
+
+PartsOfVector PartLeaders::Find(const Kernels& kernels, const std::byte* row) const {
+  std::vector<Distance> distances = Distances(kernels, row);
+  const std::size_t most = std::min(kMostParts, distances.size());
+  const auto end = distances.begin() + static_cast<std::ptrdiff_t>(most);
+  std::partial_sort(distances.begin(), end, distances.end());
+  PartsOfVector parts;
+  parts.fill(kNoPart);
+  for (std::size_t i = 0; i < most; ++i) {
+    if (i > 0 && distances[i].distance > kGuest * distances[0].distance) break;
+    parts[i] = distances[i].part;
+  }
+  return parts;
+}
+
+absl::StatusOr<PartLeaders> PartLeaders::Make(const Kernels& kernels, const StoredVectors& sample,
+                                              std::size_t count, std::uint32_t parts) {
+  PartLeaders leaders;
+  leaders.means_.stride = sample.stride;
+  HMANN_ASSIGN_OR_RETURN(leaders.means_.rows, Buffer::Allocate(parts * sample.stride));
+  leaders.added_.assign(parts, 0);
+  std::byte* const means = leaders.means_.rows.data();
+  for (std::uint32_t p = 0; p < parts; ++p) {
+    leaders.rows_.push_back(means + p * sample.stride);
+    std::memcpy(means + p * sample.stride, sample.Row(p), sample.stride);
+  }
+  const double average = static_cast<double>(count) / parts;
+  std::vector<float> components(kernels.dim);
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::vector<float>> sums(parts, std::vector<float>(kernels.dim));
+    std::vector<double> members(parts);
+    double mean_distance = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::vector<Distance> distances = leaders.Distances(kernels, sample.Row(i));
+      const std::uint16_t p = std::min_element(distances.begin(), distances.end())->part;
+      mean_distance += (distances[p].distance - leaders.added_[p]) / static_cast<double>(count);
+      ++members[p];
+      ReadComponents(kernels.dtype, sample.Row(i), kernels.dim, components.data());
+      for (std::uint32_t d = 0; d < kernels.dim; ++d) sums[p][d] += components[d];
+    }
+    for (std::uint32_t p = 0; p < parts; ++p) {
+      leaders.added_[p] += kStep * mean_distance * std::clamp(members[p] / average - 1, -1.0, 2.0);
+      if (members[p] == 0 || round >= kRounds - kStill) continue;
+      for (float& sum : sums[p]) sum /= static_cast<float>(members[p]);
+      // A mean that cannot be stored (under cosine: of opposite vectors) stays as it was.
+      std::vector<std::byte> row(sample.stride);
+      if (WriteMean(kernels, sums[p], row.data()).ok())
+        std::memcpy(means + p * sample.stride, row.data(), kernels.row_bytes);
+    }
+  }
+  return leaders;
 }
 
 }  // namespace hmann

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -8,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "hmann/distance.h"
 #include "index/base/buffer.h"
+#include "index/construct/graph/vectors.h"
 #include "index/graph/select.h"
 #include "index/graph/types.h"
 
@@ -22,6 +24,11 @@ struct PartitionOptions {
   std::uint32_t group = 12'000;  ///< followers per leader of the first split, if that is more
   std::uint32_t leaf = 400;      ///< vectors of a leaf, at most
   std::uint64_t seed = 1;
+  /// A layer of more than `whole` vectors is cut into parts of about `part`
+  /// (PartedLayer). Below, its folder would be three times as large for passes that take
+  /// minutes. Both are guesses.
+  std::uint32_t whole = 256'000'000, part = 6'000'000;
+  std::uint64_t followers = 0;  ///< of the first split's leaders; 0: fan for each vector
 };
 
 /// The number of leaders for `members` memberships. Groups aim at three quarters of a
@@ -104,6 +111,39 @@ class FirstSplit {
   Buffer rows_;
   std::vector<const std::byte*> leaders_;
   std::uint32_t fan_ = 0;
+};
+
+/// Parts of a vector: its home, and others near whose border it lies.
+constexpr std::size_t kMostParts = 3;
+constexpr std::uint16_t kNoPart = 0xffff;
+using PartsOfVector = std::array<std::uint16_t, kMostParts>;  ///< home first, then kNoPart
+
+/// Means of a sample, around which a layer is cut into parts of about the same size
+/// (balanced k-means: a number for each part is added to distances). Immutable;
+/// thread-safe.
+class PartLeaders {
+ public:
+  /// `sample`: `count` stored vectors in random order, `parts` at least. Errors:
+  /// RESOURCE_EXHAUSTED.
+  static absl::StatusOr<PartLeaders> Make(const Kernels& kernels, const StoredVectors& sample,
+                                          std::size_t count, std::uint32_t parts);
+
+  /// The part nearest to a stored vector, and at most two others nearly as near.
+  PartsOfVector Find(const Kernels& kernels, const std::byte* row) const;
+
+ private:
+  struct Distance {
+    double distance;
+    std::uint16_t part;
+    bool operator<(const Distance& other) const {
+      return distance != other.distance ? distance < other.distance : part < other.part;
+    }
+  };
+  std::vector<Distance> Distances(const Kernels& kernels, const std::byte* row) const;
+
+  StoredVectors means_;
+  std::vector<const std::byte*> rows_;
+  std::vector<double> added_;  ///< [part]
 };
 
 }  // namespace hmann

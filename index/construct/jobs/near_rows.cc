@@ -21,12 +21,14 @@ absl::StatusOr<std::vector<std::uint32_t>> NearRows(const VectorFile& file, std:
   std::vector<PhaseTime> times;
   Phases phases(job.progress, times);
   const NodeVectors rows = NodeVectors::InMemory(vectors, n);
+  PartitionOptions partition = PartitionFor(n, kSeed);
+  partition.whole = n;  // parts have no lists of the nearest
   JoinedLayer layer({.kernels = kernels,
                      .stride = vectors.stride,
                      .unique = all,
                      .copy = rows.Copier(),
                      .m = (k + 1) / 2,
-                     .partition = PartitionFor(n, kSeed)},
+                     .partition = partition},
                     Stages("near", "", work, phases, job));
   HMANN_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> row_of, layer.Order());
   HMANN_RETURN_IF_ERROR(layer.Make("lists", row_of, row_of));

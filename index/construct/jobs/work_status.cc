@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "index/base/status_macros.h"
 #include "index/construct/jobs/joined_layer.h"
-#include "index/construct/jobs/layer_stages.h"
+#include "index/construct/jobs/parted_layer.h"
 #include "index/construct/jobs/stages.h"
 #include "index/construct/jobs/work_folder.h"
 
@@ -23,15 +23,17 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The stages of L0. The first of them are also those of L1.
-std::vector<std::string_view> StagesOfL0() {
+std::vector<std::string_view> StagesOfL0(bool parted) {
   std::vector<std::string_view> names = {"hash"};
-  for (const LayerStage& stage : kLayerStages) names.emplace_back(stage.name);
+  for (const LayerStage& stage : StagesOf(parted)) names.emplace_back(stage.name);
   return names;
 }
-std::vector<std::string_view> StagesOfL1() {
-  const std::vector<std::string_view> names = StagesOfL0();
-  return {names.begin() + 1, names.begin() + 1 + kStagesOfL1};
+std::vector<std::string_view> StagesOfL1(bool parted) {
+  const std::vector<std::string_view> names = StagesOfL0(parted);
+  return {names.begin() + 1, names.end() - kStagesOfL0Alone};
 }
+
+std::uint32_t PartsOf(NodeId count) { return PartedLayer::PartsOf(count, PartitionFor(count, 0)); }
 
 /// Whether a process holds the folder's lock.
 bool IsHeld(const std::string& path) {
@@ -62,8 +64,14 @@ void Count(const std::string& path, const std::set<std::string>& names, const st
 
 std::vector<std::string> StageNames() {
   std::vector<std::string> names;
-  for (const std::string_view name : StagesOfL0()) names.push_back("l0-" + std::string(name));
-  for (const std::string_view name : StagesOfL1()) names.push_back("l1-" + std::string(name));
+  const auto add = [&](const char* layer, const std::vector<std::string_view>& stages) {
+    for (const std::string_view name : stages) {
+      const std::string whole = layer + std::string(name);
+      if (std::find(names.begin(), names.end(), whole) == names.end()) names.push_back(whole);
+    }
+  };
+  for (const bool parted : {false, true}) add("l0-", StagesOfL0(parted));
+  for (const bool parted : {false, true}) add("l1-", StagesOfL1(parted));
   return names;
 }
 
@@ -89,6 +97,7 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
     stage.name = whole;
     stage.done = names.count(absl::StrCat("done-", whole, ".part")) > 0;
     stage.jobs = name == "leaves"     ? CountLeafJobs(n)
+                 : name == "part"     ? PartsOf(n)
                  : name == "backbone" ? 1
                  : layer == "l0"      ? RangesOf(n, rows).size()
                                       : RangesOf(n).size();
@@ -106,7 +115,7 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
   };
   const NodeId linked = unique("l0-unique.part", rows);
   const bool finished = of.contains("finished") && of["finished"] == true;
-  for (const std::string_view name : StagesOfL0()) {
+  for (const std::string_view name : StagesOfL0(PartsOf(linked) > 1)) {
     // For a finished index these are copied, and the others are not made.
     if (finished && name != "hash" && name != "final") continue;
     add("l0", name, name == "hash" || name == "final" ? rows : linked);
@@ -114,7 +123,7 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
   // A small L1 is inserted, not joined. Whether this one is joined shows when it begins.
   if (names.count("l1-ids.part") > 0) {
     const NodeId joined = unique("l1-ids.part", number("promoted"));
-    for (const std::string_view name : StagesOfL1()) add("l1", name, joined);
+    for (const std::string_view name : StagesOfL1(PartsOf(joined) > 1)) add("l1", name, joined);
   }
   while (status.current < status.stages.size() && status.stages[status.current].done)
     ++status.current;
