@@ -49,11 +49,8 @@ Json Graph() {
 
 /// HM-ANN as the paper builds it. Distances are counted, so none may be by scalar codes.
 Json AsWritten() {
-  return {{"method", "insertion"},
-          {"alpha", 1},
-          {"bits", 0},
-          {"promote", kDefaultPromote},
-          {"sq", 0}};
+  return {
+      {"method", "insertion"}, {"alpha", 1}, {"bits", 0}, {"promote", kDefaultPromote}, {"sq", 0}};
 }
 Json AsRun() { return {{"sq", 0}}; }
 

@@ -167,26 +167,29 @@ double ScalarQuantizer::Measure(const Sample& sample) {
 }
 
 double ScalarQuantizer::FitRange(const Sample& sample) {
-  Columns columns = sample.columns;
-  for (std::vector<float>& column : columns) std::sort(column.begin(), column.end());
-  const std::size_t dim = columns.size();
+  constexpr std::size_t kTried = std::size(kClipped);
+  const std::size_t dim = sample.columns.size();
+  Columns middles(kTried, std::vector<float>(dim)), widths = middles;
+  for (std::size_t d = 0; d < dim; ++d) {
+    std::vector<float> column = sample.columns[d];
+    std::sort(column.begin(), column.end());
+    for (std::size_t c = 0; c < kTried; ++c) {
+      const float low = Quantile(column, kClipped[c]), high = Quantile(column, 1 - kClipped[c]);
+      middles[c][d] = low + (high - low) / 2;
+      widths[c][d] = high - low;
+    }
+  }
   ScalarQuantizer best = *this;
   double least = std::numeric_limits<double>::max();
-  std::vector<float> middles(dim), widths(dim);
-  for (const double clipped : kClipped) {
-    for (std::size_t d = 0; d < dim; ++d) {
-      const float low = Quantile(columns[d], clipped), high = Quantile(columns[d], 1 - clipped);
-      middles[d] = low + (high - low) / 2;
-      widths[d] = high - low;
-    }
-    std::vector<float> sorted = widths;
+  for (std::size_t c = 0; c < kTried; ++c) {
+    std::vector<float> sorted = widths[c];
     std::sort(sorted.begin(), sorted.end());
     for (const double width : kWidths) {
       const float range = Quantile(sorted, width);
       if (!(range > 0)) continue;
       step_ = range / (bits_ == 8 ? 255.0f : 15.0f);
       lowest_.resize(dim);
-      for (std::size_t d = 0; d < dim; ++d) lowest_[d] = middles[d] - range / 2;
+      for (std::size_t d = 0; d < dim; ++d) lowest_[d] = middles[c][d] - range / 2;
       const double error = Measure(sample);
       if (!(error < least)) continue;
       least = error;
@@ -194,7 +197,7 @@ double ScalarQuantizer::FitRange(const Sample& sample) {
     }
   }
   if (best.lowest_.empty()) {  // all vectors are equal
-    best.lowest_ = middles;
+    best.lowest_ = middles.back();
     least = 0;
   }
   *this = std::move(best);

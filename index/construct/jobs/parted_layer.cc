@@ -1,6 +1,7 @@
 #include "index/construct/jobs/parted_layer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -234,7 +235,8 @@ JoinedSource::Effort PartedLayer::EffortFor(const Member& member, std::uint32_t 
   constexpr double kOfGuest = 0.4, kOfTwice = 0.27, kOfList = 0.75;
   const std::uint32_t fan = source_.partition.fan, list = 2 * source_.m;
   const std::uint32_t guests = member.parts[1] == kNoPart ? 0 : member.parts[2] == kNoPart ? 1 : 2;
-  const auto of_guest = static_cast<std::uint32_t>(fan * (guests == 2 ? kOfTwice : kOfGuest) + 0.5);
+  const auto of_guest =
+      static_cast<std::uint32_t>(std::lround(fan * (guests == 2 ? kOfTwice : kOfGuest)));
   if (member.home() == part) return {std::max(1u, fan - guests * of_guest), list};
   return {std::max(1u, of_guest), static_cast<std::uint32_t>(list * kOfList)};
 }
@@ -282,6 +284,7 @@ absl::Status PartedLayer::FillShelf(NodeRange range, const PartLeaders& leaders,
         if (part != kNoPart) members[part].push_back({first + i, parts[i]});
     }
     std::vector<std::uint32_t> ends;
+    ends.reserve(parts_);
     for (const auto& of : members)
       ends.push_back((ends.empty() ? 0 : ends.back()) + static_cast<std::uint32_t>(of.size()));
     HMANN_RETURN_IF_ERROR(writer.Append(std::span<const std::uint32_t>(ends)));
