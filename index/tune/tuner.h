@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "hmann/search_params.h"
 #include "hmann/tune.h"
+#include "index/search/timed_runs.h"
 #include "index/tune/counting.h"
 #include "index/tune/equation31.h"
-#include "index/search/timed_runs.h"
 
 namespace hmann {
 

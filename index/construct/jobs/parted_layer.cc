@@ -222,7 +222,7 @@ std::uint32_t PartedLayer::PartsOf(NodeId count, const PartitionOptions& options
 
 bool PartedLayer::FitsInMemory(std::uint64_t members, std::uint64_t stride, std::uint32_t m,
                                std::uint64_t room) {
-  // Vectors, lists of the nearest, and links in two forms.
+  // Vectors, lists of the nearest, and links in two forms: about 20 bytes, a guess.
   constexpr std::uint64_t kBytesOfLink = 20;
   return members * (stride + 2 * kBytesOfLink * m) <= room;
 }
@@ -231,7 +231,7 @@ PartedLayer::PartedLayer(const JoinedSource& source, Stages& stages)
     : source_(source), stages_(stages), parts_(PartsOf(count(), source.partition)) {}
 
 JoinedSource::Effort PartedLayer::EffortFor(const Member& member, std::uint32_t part) const {
-  // Both shares are guesses from SIFT and text.
+  // All three are guesses from SIFT and text.
   constexpr double kOfGuest = 0.4, kOfTwice = 0.27, kOfList = 0.75;
   const std::uint32_t fan = source_.partition.fan, list = 2 * source_.m;
   const std::uint32_t guests = member.parts[1] == kNoPart ? 0 : member.parts[2] == kNoPart ? 1 : 2;
