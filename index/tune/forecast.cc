@@ -33,8 +33,9 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kFewestRows = 4000, kMostRows = 256'000, kGrowth = 4;
 constexpr double kSampleSeconds = 4;
 /// CPU of a build within bounded memory relative to one in memory, because it compares
-/// lists from one side. Measured on ten million vectors within 2 GiB; otherwise a guess.
-constexpr double kBounded = 1.4;
+/// lists from one side. Measured on ten million vectors resampled from SIFT within 1 GiB
+/// (1.30) and on a million within 150 MiB (1.32); otherwise a guess.
+constexpr double kBounded = 1.3;
 
 /// Checks the disks of folder and index, which may be the same. An interrupted build's
 /// files in the folder are reused.

@@ -53,17 +53,16 @@ struct GroupMembers {
   }
 };
 
-/// Writes a list for each node that has one. The entries that other nodes read go to
-/// `lists`, the remaining ones to `rest`.
-absl::Status WriteLists(const NearestLists& nearest, NodeId n, ThreadPool& pool,
+/// Writes the lists of some nodes. The entries that other nodes read go to `lists`, the
+/// remaining ones to `rest`.
+absl::Status WriteLists(const NearestLists& nearest, NodeRange nodes, NodeId n, ThreadPool& pool,
                         ArtifactWriter& lists, ArtifactWriter& rest) {
   const std::uint32_t length = nearest.length(), first = NodeLinker::AnsweredOf(length);
-  const std::uint64_t nodes = nearest.nodes().size();
   const LinkPacking of_first = StoredLists::FirstPacking(length, n),
                     of_others = StoredLists::RestPacking(length, n);
-  HMANN_RETURN_IF_ERROR(lists.Expect(nodes * of_first.list_bytes));
-  HMANN_RETURN_IF_ERROR(rest.Expect(nodes * of_others.list_bytes));
-  return ForParts(nearest.nodes(), [&](NodeRange part) {
+  HMANN_RETURN_IF_ERROR(lists.Expect(std::uint64_t{nodes.size()} * of_first.list_bytes));
+  HMANN_RETURN_IF_ERROR(rest.Expect(std::uint64_t{nodes.size()} * of_others.list_bytes));
+  return ForParts(nodes, [&](NodeRange part) {
     std::vector<NodeId> of_lists(std::size_t{part.size()} * first, kNoNode),
         of_rest(std::size_t{part.size()} * (length - first), kNoNode);
     pool.ParallelFor(part.size(), 1024, [&](std::size_t begin, std::size_t end, int) {
@@ -369,32 +368,40 @@ absl::Status JoinedLayer::JoinAll() {
   const std::uint64_t of_list = list_length() * (sizeof(NearestLists::Entry) + sizeof(NodeId));
   HMANN_ASSIGN_OR_RETURN(const StoredLeaves leaves,
                          StoredLeaves::Map(stages_, LeafJobs(groups_).size(), count()));
-  // Half of the room is for lists of a range, or of the part of it that fits. The rest is
-  // for vectors: all of them, loaded once, or those of some groups at a time, loaded
-  // again for every range.
+  // Half of the room is for lists: of as many ranges as fit, which are joined together,
+  // or of a part of one. The rest is for vectors: all of them, loaded once, or those of
+  // some groups at a time, loaded again for other lists.
   constexpr std::uint64_t kFew = 4096;
-  const std::uint64_t fit = source_.room / 2 / of_list / kFew * kFew;
-  const auto size = static_cast<NodeId>(
-      std::min<std::uint64_t>(stages_.Ranges(count())[0].size(), std::max(fit, kFew)));
-  const std::uint64_t room = source_.room - std::min(source_.room, size * of_list);
+  const std::uint64_t range_size = stages_.Ranges(count())[0].size();
+  const std::uint64_t fit = std::max(source_.room / 2 / of_list, kFew);
+  const std::uint64_t size = fit - fit % (fit < range_size ? kFew : range_size);
+  const std::uint64_t room =
+      source_.room - std::min(source_.room, std::min<std::uint64_t>(size, count()) * of_list);
   const bool whole = count() * PartLoader::BytesOf(vectors_) <= room;
   NodeRange loaded{0, 0};  // nodes that the loader was filled for
   PartLoader loader(vectors_, room, {.few = 1, .at_first = groups_}, stages_.job());
+  std::optional<NearestLists> nearest;
+  const auto join = [&](NodeId first, NodeId run) -> absl::Status {
+    const auto last = static_cast<NodeId>(std::min<std::uint64_t>(run, first + size));
+    nearest.reset();
+    HMANN_ASSIGN_OR_RETURN(nearest, NearestLists::Make(last - first, list_length(), first));
+    if (!whole || first < loaded.first || last > loaded.last) {
+      loader.Forget();
+      loaded = {first, whole ? run : last};
+    }
+    return JoinPart(leaves, loaded, loader, *nearest);
+  };
   return stages_.ForRanges(
       {.phase = "join", .stage = "lists", .n = count(), .beside = "rest"},
       [&](NodeRange range, ArtifactWriter& lists, ArtifactWriter& rest) {
         for (NodeRange part = range; part.first < range.last; part.first = part.last) {
-          part.last = part.first + std::min(size, range.last - part.first);
-          const NodeRange wanted{part.first, whole ? stages_.RunEnd(count()) : part.last};
-          absl::StatusOr<NearestLists> nearest =
-              NearestLists::Make(part.size(), list_length(), part.first);
-          if (!nearest.ok()) return nearest.status();
-          if (!whole || part.first < loaded.first || part.last > loaded.last) {
-            loader.Forget();
-            loaded = wanted;
+          if (!nearest.has_value() || !nearest->Holds(part.first)) {
+            HMANN_RETURN_IF_ERROR(
+                join(part.first, size < range_size ? range.last : stages_.RunEnd(count())));
           }
-          HMANN_RETURN_IF_ERROR(JoinPart(leaves, wanted, loader, *nearest));
-          HMANN_RETURN_IF_ERROR(WriteLists(*nearest, count(), stages_.job().pool, lists, rest));
+          part.last = std::min(range.last, nearest->nodes().last);
+          HMANN_RETURN_IF_ERROR(
+              WriteLists(*nearest, part, count(), stages_.job().pool, lists, rest));
         }
         return absl::OkStatus();
       });

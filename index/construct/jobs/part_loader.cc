@@ -58,7 +58,7 @@ absl::Status PartLoader::Load(NodeRange range, NodeId run, const Collect& collec
         size_ = static_cast<NodeId>(std::min<std::uint64_t>(kNoNode / 2, std::uint64_t{size_} * 2));
       break;
     }
-    size_ = places_.size() / 2;
+    size_ = (places_.size() + 1) / 2;
   }
   HMANN_ASSIGN_OR_RETURN(loaded_, vectors_.Gather(nodes_.Nodes(), job_.pool));
   return absl::OkStatus();
