@@ -47,12 +47,16 @@ TEST(Degrees, EqualSetsOfNeighborsForAnyThreads) {
     }
     for (const int threads : {1, 3}) {
       ThreadPool pool(threads);
-      const std::vector<std::uint32_t> degrees =
-          ComputeDegrees(PackedGraph(links, kMost, kNoKernels), pool);
-      for (NodeId v = 0; v < kNodes; ++v) {
-        std::set<NodeId> either = in[v];
-        either.insert(out[v].begin(), out[v].end());
-        ASSERT_EQ(degrees[v], either.size()) << "node " << v;
+      // Room for all lists, for none, for some.
+      for (const std::uint64_t room :
+           {~std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{130'000}}) {
+        const std::vector<std::uint32_t> degrees =
+            ComputeDegrees(PackedGraph(links, kMost, kNoKernels), pool, room);
+        for (NodeId v = 0; v < kNodes; ++v) {
+          std::set<NodeId> either = in[v];
+          either.insert(out[v].begin(), out[v].end());
+          ASSERT_EQ(degrees[v], either.size()) << "node " << v;
+        }
       }
     }
   }

@@ -149,7 +149,8 @@ absl::Status WriteBackbone(const JoinedLayer& layer, std::uint32_t ef_constructi
                                .made = layer.count(),
                                .m = layer.source().m,
                                .ef_construction = ef_construction,
-                               .alpha = layer.source().alpha};
+                               .alpha = layer.source().alpha,
+                               .room = layer.source().room};
   const auto gather = [&](const std::vector<NodeId>& nodes) {
     return layer.vectors().Gather(nodes, stages.job().pool);
   };

@@ -220,7 +220,7 @@ absl::Status Pipeline::Rank() {
   // A repair adds links and so may change the highest rank. In practice it settles at
   // once.
   for (int round = 0; round < 8; ++round) {
-    std::vector<std::uint32_t> degrees = ComputeDegrees(*bottom_, pool_);
+    std::vector<std::uint32_t> degrees = ComputeDegrees(*bottom_, pool_, memory_.bottom_room);
     ranked = RankNodes(degrees, row_of_);
     if (round == 0 && Lifted()) {
       HMANN_ASSIGN_OR_RETURN(report_.promoted_by_norm,

@@ -26,8 +26,8 @@ absl::StatusOr<InsertionGraph> MakeLayers(const InsertionSource& source, NodeId 
 
 /// Returns the first `count` of `nodes` by degree, ties by number.
 std::vector<NodeId> HighestDegrees(const InsertionGraph& graph, NodeId nodes, NodeId count,
-                                   ThreadPool& pool) {
-  const std::vector<std::uint32_t> degrees = ComputeDegrees(graph, pool);
+                                   ThreadPool& pool, std::uint64_t room) {
+  const std::vector<std::uint32_t> degrees = ComputeDegrees(graph, pool, room);
   std::vector<NodeId> ranked(nodes);
   std::iota(ranked.begin(), ranked.end(), NodeId{0});
   std::partial_sort(ranked.begin(), ranked.begin() + count, ranked.end(), [&](NodeId a, NodeId b) {
@@ -62,7 +62,7 @@ absl::StatusOr<Backbone> MakeBackbone(
     const TaskContext& job) {
   Backbone made;
   const NodeId count = BackboneOf(source.made, kBackboneOfL0);
-  made.nodes = HighestDegrees(graph, source.made, count, job.pool);
+  made.nodes = HighestDegrees(graph, source.made, count, job.pool, source.room);
   HMANN_ASSIGN_OR_RETURN(made.rows, gather(made.nodes));
   HMANN_ASSIGN_OR_RETURN(made.graph,
                          MakeLayers(source, count, count, made.rows.rows.data(), made.rows.stride));

@@ -20,6 +20,7 @@ struct InsertionSource {
   NodeId made = 0;  ///< the first nodes, which are linked here; the others are their copies
   std::uint32_t m = 0, ef_construction = 0;
   float alpha = 1;
+  std::uint64_t room = ~std::uint64_t{0};  ///< see ComputeDegrees
 };
 
 /// Algorithm 1's first phase, and the refinement where alpha is above 1. Nodes are in
