@@ -13,10 +13,10 @@ namespace hmann {
 /// D(v) = |out-links ∪ in-links| of every node of a layer: nodes linked with v in either
 /// direction. O(n * max_degree^2 / threads); the counts do not depend on the threads.
 ///
-/// Neighbors' lists are scattered. `room`: bytes for copies of them, where lists are mapped
-/// and may exceed the memory. If it is too small for all, they are copied a part at a
-/// time, and the graph is read from front to back for each. The default reads them where
-/// they are.
+/// Neighbors' lists are scattered. `room`: bytes for copies of them, where lists are
+/// mapped and may exceed the memory. If it is too small for all, they are copied a part
+/// at a time, and the graph is read from front to back for each. The default reads them
+/// where they are.
 std::vector<std::uint32_t> ComputeDegrees(const InsertionGraph& graph, ThreadPool& pool,
                                           std::uint64_t room = ~std::uint64_t{0});
 
