@@ -26,49 +26,31 @@ void ChooseNearest(std::span<const DistanceKey> keys, std::uint32_t fan, std::ui
   }
 }
 
-/// Orders `leaders` by halves, and each half in the same way. At first a half is what is
-/// nearer to one of two leaders that are far from each other. The halves of the first
-/// `levels` levels are improved: they become what is nearer to some of one half than to
-/// some of the other.
+/// Orders `leaders` by halves. It takes two that are far from each other, puts the half
+/// nearer to one before the other half, and orders each half in the same way.
 void OrderByHalves(const Kernels& kernels, const std::function<const std::byte*(NodeId)>& row,
-                   int levels, std::span<NodeId> leaders) {
-  constexpr std::size_t kFew = 4, kSome = 32;
-  constexpr int kBetter = 5;
+                   std::span<NodeId> leaders) {
+  constexpr std::size_t kFew = 4;
   if (leaders.size() < kFew) return;
   std::vector<const std::byte*> rows;
   for (const NodeId leader : leaders) rows.push_back(row(leader));
-  // The mean distance of each from some others.
-  const auto from = [&](const std::vector<const std::byte*>& others) {
-    std::vector<DistanceKey> keys(rows.size() * others.size());
-    kernels.block(rows.data(), rows.size(), others.data(), others.size(), kernels.dim, keys.data(),
-                  others.size());
-    std::vector<double> means(rows.size());
-    for (std::size_t k = 0; k < keys.size(); ++k)
-      means[k / others.size()] += kernels.ToDistance(keys[k]) / static_cast<double>(others.size());
-    return means;
+  const auto keys_to = [&](std::size_t one) {
+    std::vector<DistanceKey> keys(rows.size());
+    kernels.block(rows.data(), rows.size(), &rows[one], 1, kernels.dim, keys.data(), 1);
+    return keys;
   };
-  const auto farthest = [&](const std::vector<double>& means) {
-    return rows[static_cast<std::size_t>(std::max_element(means.begin(), means.end()) -
-                                         means.begin())];
+  const auto farthest = [](const std::vector<DistanceKey>& keys) {
+    return static_cast<std::size_t>(std::max_element(keys.begin(), keys.end()) - keys.begin());
   };
-  std::vector<const std::byte*> one = {farthest(from({rows[0]}))}, other = {farthest(from(one))};
-  const std::size_t half = rows.size() / 2;
-  std::vector<std::pair<double, std::size_t>> order(rows.size());
-  for (int round = levels > 0 ? kBetter : 0; round >= 0; --round) {
-    const std::vector<double> to_one = from(one), to_other = from(other);
-    for (std::size_t i = 0; i < rows.size(); ++i) order[i] = {to_one[i] - to_other[i], i};
-    std::sort(order.begin(), order.end());
-    one.clear();
-    other.clear();
-    for (std::size_t i = 0; i < std::min(half, kSome); ++i) {
-      one.push_back(rows[order[half * i / std::min(half, kSome)].second]);
-      other.push_back(rows[order[half + half * i / std::min(half, kSome)].second]);
-    }
-  }
-  const std::vector<NodeId> before(leaders.begin(), leaders.end());
-  for (std::size_t i = 0; i < order.size(); ++i) leaders[i] = before[order[i].second];
-  OrderByHalves(kernels, row, levels - 1, leaders.first(half));
-  OrderByHalves(kernels, row, levels - 1, leaders.subspan(half));
+  const std::size_t one = farthest(keys_to(0));
+  const std::vector<DistanceKey> to_one = keys_to(one), to_other = keys_to(farthest(to_one));
+  std::vector<std::pair<std::int64_t, NodeId>> order;
+  for (std::size_t i = 0; i < leaders.size(); ++i)
+    order.emplace_back(std::int64_t{to_one[i]} - std::int64_t{to_other[i]}, leaders[i]);
+  std::sort(order.begin(), order.end());
+  for (std::size_t i = 0; i < leaders.size(); ++i) leaders[i] = order[i].second;
+  OrderByHalves(kernels, row, leaders.first(leaders.size() / 2));
+  OrderByHalves(kernels, row, leaders.subspan(leaders.size() / 2));
 }
 
 /// The rounds of k-means; in the last of them the means stay and only sizes are balanced.
@@ -230,9 +212,7 @@ absl::StatusOr<FirstSplit> FirstSplit::Make(const Kernels& kernels, std::size_t 
     order[i] = static_cast<NodeId>(i);
   }
   const auto copy = [&](NodeId i) { return split.rows_.data() + std::size_t{i} * stride; };
-  // Deeper halves lie within a job of groups, whatever their order.
-  constexpr int kLevels = 7;
-  OrderByHalves(kernels, copy, kLevels, order);
+  OrderByHalves(kernels, copy, order);
   for (const NodeId i : order) split.leaders_.push_back(copy(i));
   return split;
 }
