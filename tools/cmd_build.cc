@@ -89,7 +89,7 @@ void PrintTime(const BuildForecast& forecast) {
       FormatDuration(forecast.seconds), forecast.threads, FormatDuration(forecast.cpu_seconds),
       forecast.measured_rows, FormatDuration(forecast.measured_seconds), forecast.growth);
   if (!forecast.estimate.bounded.has_value()) return;
-  std::cout << "          1.3 times that within bounded memory is a guess\n";
+  std::cout << "          1.4 times that within bounded memory is a guess\n";
   if (forecast.read_seconds > 0)
     std::cout << absl::StrFormat(
         "          %s of it to read the base, at %s/s here\n",
