@@ -7,11 +7,12 @@
 // rounds: as many builds whose stages of L0 four tasks make at once, each in a pid namespace of its own, with 50 kills in all.
 // Every bounded build runs in a cgroup of its memory and 256 MiB, which also counts base, folder and index (v1 or v2; needs root).
 // Prints for each: whether the content hash equals the unlimited build's, CPU time, memory that no file backs, folder bytes a vector.
-import { spawn, spawnSync } from "node:child_process";
-import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, rmdirSync, readSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync, readSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildTasks } from "./build_tasks.mjs";
+import { bytesOf, run, units } from "./run_within.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -26,8 +27,6 @@ if (values.help) {
   console.log(readFileSync(process.argv[1], "utf8").split("\n").filter((line) => line.startsWith("//")).slice(0, 9).map((line) => line.slice(3)).join("\n"));
   process.exit(0);
 }
-const units = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
-const bytesOf = (text) => Math.round(parseFloat(text) * (units[text.replace(/[0-9.]/g, "")] ?? 1));
 const gib = (bytes) => (bytes / 2 ** 30).toFixed(2);
 const list = (text) => text.split(",").filter((word) => word !== "");
 const sleep = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
@@ -36,59 +35,6 @@ let seed = Number(values.seed);
 const random = () => (seed = (seed * 1103515245 + 12345) % 2 ** 31) / 2 ** 31;
 mkdirSync(values.out, { recursive: true });
 const work = join(values.out, "work");
-
-/** A cgroup with this much memory, or none if this process may not create one. */
-class Cgroup {
-  constructor(bytes) {
-    const v1 = existsSync("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-    this.path = `/sys/fs/cgroup/${v1 ? "memory/" : ""}hmann_soak_${process.pid}`;
-    try {
-      mkdirSync(this.path);
-      writeFileSync(join(this.path, v1 ? "memory.limit_in_bytes" : "memory.max"), String(bytes));
-    } catch (error) {
-      console.log(`# no cgroup (${error.code}): the limit is the program's own`);
-      this.path = undefined;
-    }
-  }
-  wrap(command) {
-    return this.path === undefined ? command : ["sh", "-c", `echo $$ > ${this.path}/cgroup.procs; exec "$@"`, "sh", ...command];
-  }
-  remove() {
-    if (this.path === undefined) return;
-    for (let left = 100; left > 0; --left) {
-      try {
-        return rmdirSync(this.path);
-      } catch {
-        spawnSync("sleep", ["0.05"]); // the killed process is still exiting
-      }
-    }
-  }
-}
-
-/**
- * Runs a command in a cgroup; kills it after `seconds`, or once `until` is true, if one is given. Returns the report, or undefined if the
- * command was killed or is `silent`.
- */
-function run(command, { memory, seconds, until, silent } = {}) {
-  const group = memory === undefined ? undefined : new Cgroup(memory + 256 * units.MiB);
-  const [program, ...rest] = group ? group.wrap(command) : command;
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, rest, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, HMANN_PROGRESS: "never" } });
-    let out = "", err = "";
-    child.stdout.on("data", (data) => (out += data));
-    child.stderr.on("data", (data) => (err += data));
-    const timer = seconds === undefined ? undefined : setTimeout(() => child.kill("SIGKILL"), 1000 * seconds);
-    const look = until === undefined ? undefined : setInterval(() => until() && child.kill("SIGKILL"), 50);
-    child.on("close", (code, signal) => {
-      clearTimeout(timer);
-      clearInterval(look);
-      if (group) group.remove();
-      if (code === 0) resolve(silent ? undefined : JSON.parse(out));
-      else if (signal === "SIGKILL" && (timer ?? look) !== undefined) resolve(undefined);
-      else reject(new Error(`${command.join(" ")}: ${code ?? signal}\n${err}`));
-    });
-  });
-}
 
 let failed = 0;
 function row(name, report, free, { memory, cpu = report.cpu_seconds.total, note = "" }) {
