@@ -1,8 +1,12 @@
 #include "index/base/buffer.h"
 
+#include <numa.h>
+#include <numaif.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <fstream>
+#include <string>
 
 #include "absl/status/status.h"
 #include "index/base/status_macros.h"
@@ -15,6 +19,26 @@ constexpr std::size_t kHugePage = 2_MiB;
 
 absl::Status Refused(const char* what, std::size_t bytes) {
   return ResourceExhausted("cannot ", what, " ", bytes, " bytes (", FormatSize(bytes), ")");
+}
+
+/// The NUMA nodes that have CPUs; nullptr if that is not known, or if there is one.
+const bitmask* NodesWithCpus() {
+  std::ifstream list("/sys/devices/system/node/has_cpu");
+  std::string text;
+  if (::numa_available() < 0 || !std::getline(list, text)) return nullptr;
+  const bitmask* const nodes = ::numa_parse_nodestring_all(text.c_str());
+  return nodes != nullptr && ::numa_bitmask_weight(nodes) > 1 ? nodes : nullptr;
+}
+
+/// Spreads memory over those nodes unless the user has a policy of his own: threads of
+/// all of them read it. Memory without CPUs is left to its tier.
+void Interleave(void* memory, std::size_t bytes) {
+  static const bitmask* const nodes = NodesWithCpus();
+  int policy = MPOL_DEFAULT;
+  if (nodes == nullptr || ::get_mempolicy(&policy, nullptr, 0, nullptr, 0) != 0 ||
+      policy != MPOL_DEFAULT)
+    return;
+  ::mbind(memory, bytes, MPOL_INTERLEAVE, nodes->maskp, nodes->size + 1, 0);
 }
 
 }  // namespace
@@ -37,7 +61,10 @@ absl::StatusOr<Buffer> Buffer::Allocate(std::size_t bytes) {
   buffer.data_ = static_cast<std::byte*>(mapping) + (RoundUp(address, alignment) - address);
   buffer.size_ = bytes;
   // Advise the whole mapping: Resize can move one mapping, not two.
-  if (alignment == kHugePage) ::madvise(mapping, mapped, MADV_HUGEPAGE);
+  if (alignment == kHugePage) {
+    ::madvise(mapping, mapped, MADV_HUGEPAGE);
+    Interleave(mapping, mapped);
+  }
   return buffer;
 }
 

@@ -10,8 +10,8 @@
 namespace hmann {
 
 /// A zeroed, anonymous memory mapping, aligned to 2 MiB and advised to use 2 MiB pages
-/// when it is that large. Move-only; the destructor unmaps it. The tiers decide where
-/// memory lies: see index/tiers.
+/// when it is that large, and interleaved over the NUMA nodes that have CPUs. Move-only;
+/// the destructor unmaps it. The tiers decide where an index lies: see index/tiers.
 class Buffer {
  public:
   Buffer() = default;
