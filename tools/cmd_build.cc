@@ -89,7 +89,11 @@ void PrintTime(const BuildForecast& forecast) {
       FormatDuration(forecast.seconds), forecast.threads, FormatDuration(forecast.cpu_seconds),
       forecast.measured_rows, FormatDuration(forecast.measured_seconds), forecast.growth);
   if (!forecast.estimate.bounded.has_value()) return;
-  std::cout << "          1.4 times that within bounded memory is a guess\n";
+  std::cout << "          joining 1.7 times that within bounded memory is a guess\n";
+  if (forecast.shape.method == BuildMethod::kInsertion)
+    std::cout
+        << "          insertion reads vectors and lists at random: if the page cache does not\n"
+           "          hold them, it takes many times that\n";
   if (forecast.read_seconds > 0)
     std::cout << absl::StrFormat(
         "          %s of it to read the base, at %s/s here\n",

@@ -20,6 +20,13 @@ void PrintPhases(const std::vector<PhaseTime>& phases) {
       std::cout << absl::StrFormat("  (%.1f cores)", phase.cpu_seconds / phase.seconds);
     std::cout << "\n";
   }
+  if (phases.empty() || phases.back().serial_seconds <= 0) return;
+  // Amdahl's law.
+  constexpr int kMany = 32;
+  const double all = phases.back().cpu_seconds, serial = phases.back().serial_seconds;
+  std::cout << absl::StrFormat(
+      "  %-14s %.1f %% of the CPU time; %d threads are at most %.0f times as fast as one\n",
+      "serial", 100 * serial / all, kMany, all / (serial + (all - serial) / kMany));
 }
 
 namespace {

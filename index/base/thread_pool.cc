@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "index/base/clock.h"
 #include "index/base/errors.h"
 
 namespace hmann {
@@ -161,6 +162,7 @@ void ThreadPool::Team::Run(std::size_t n, std::size_t chunk,
 }
 
 thread_local std::unique_ptr<ThreadPool::Team> ThreadPool::idle_;
+thread_local double ThreadPool::in_loops_ = 0;
 
 ThreadPool::ThreadPool(int threads) : threads_(std::max(threads, 1)) {
   if (threads_ == 1) return;
@@ -175,7 +177,12 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::ParallelFor(std::size_t n, std::size_t chunk,
                              const std::function<void(std::size_t, std::size_t, int)>& body) {
-  if (team_ != nullptr && team_->workers > 0 && n > chunk) return team_->Run(n, chunk, body);
+  if (team_ != nullptr && team_->workers > 0 && n > chunk) {
+    const double begin = ClockSeconds(CLOCK_THREAD_CPUTIME_ID);
+    team_->Run(n, chunk, body);
+    in_loops_ += ClockSeconds(CLOCK_THREAD_CPUTIME_ID) - begin;
+    return;
+  }
   for (std::size_t begin = 0; begin < n; begin += chunk) body(begin, std::min(n, begin + chunk), 0);
 }
 

@@ -40,12 +40,16 @@ class ThreadPool {
   void ParallelFor(std::size_t n, std::size_t chunk,
                    const std::function<void(std::size_t, std::size_t, int)>& body);
 
+  /// CPU seconds so far of the calling thread in loops of several chunks, of all pools.
+  static double CallerSecondsInLoops() { return in_loops_; }
+
  private:
   struct Team;
 
   const int threads_;
   std::unique_ptr<Team> team_;                      ///< nullptr: the caller is alone
   static thread_local std::unique_ptr<Team> idle_;  ///< of the last pool that ended here
+  static thread_local double in_loops_;
 };
 
 }  // namespace hmann

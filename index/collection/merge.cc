@@ -255,9 +255,7 @@ absl::Status CollectionImpl::BuildMerged(const MergeJob& job, Progress& progress
   call.build.labels = files.labels();
   call.build.out = Manifest::SealedIn(folder_, job.generation + 1);
   call.build.threads = job.threads;
-  const bool by_leaves = call.build.method.value_or(DefaultMethod(
-                             manifest_.dtype, manifest_.build.metric)) == BuildMethod::kPartition;
-  if (by_leaves && manifest_.build.metric != Metric::kInnerProduct) {
+  if (manifest_.build.metric != Metric::kInnerProduct) {
     HMANN_ASSIGN_OR_RETURN(const BuildInputs inputs, BuildInputs::Open(call.build));
     const std::uint64_t least = PlanBounded(inputs.Shape(inputs.n1()), 0).least_bytes;
     call.build.memory = options_.merge_memory > 0

@@ -120,6 +120,10 @@ struct LayerBytes {
   double most, left;
 };
 
+/// The lists of a graph of n nodes that are inserted, per node: plain, and of the layers
+/// above.
+double InsertedBytes(std::uint32_t m) { return 2.0 * m * kIdBytes * (1 + 1.0 / m); }
+
 LayerBytes WorkOfLayer(std::uint64_t n, std::uint32_t m, std::uint64_t stride) {
   // Measured on SIFT: 0.48 of the links that a node may have are chosen, and 0.45 of
   // those lead into other ranges, at 4.1 bytes each. For other data these are a guess.
@@ -178,6 +182,9 @@ std::uint64_t JoinPasses(std::uint64_t n, const BuildShape& shape, std::uint64_t
 /// The same for L0, which may be cut into parts: vectors are read, written to shelves,
 /// and read from there twice, or joined there as often as a part needs.
 std::uint64_t BottomPasses(const BuildShape& shape, std::uint64_t room) {
+  // Copied in the order of nodes and written. What insertion reads of that is not told.
+  if (shape.method == BuildMethod::kInsertion && !shape.finished_graph)
+    return Loads(shape.n * (shape.stride + NodeVectors::kBytesOfGather), room) + 1;
   const std::uint32_t parts = PartedLayer::PartsOf(shape.n, PartitionFor(shape.n, 0));
   if (parts == 1) return JoinPasses(shape.n, shape, room);
   const std::uint64_t members = PartedLayer::MembersOf(shape.n, parts);
@@ -193,15 +200,20 @@ std::uint64_t BottomPasses(const BuildShape& shape, std::uint64_t room) {
 WorkFolderBytes WorkBytes(const BuildShape& shape) {
   const auto n = static_cast<double>(shape.n), n1 = static_cast<double>(shape.n1);
   constexpr double kOrders = 2 * kIdBytes;  // unique rows, or hashes, and the order of nodes
-  const LayerBytes l0 = WorkOfLayer(shape.n, shape.m, shape.stride),
-                   l1 = WorkOfLayer(shape.n1, shape.m, shape.stride);
+  const bool inserts = shape.method == BuildMethod::kInsertion && !shape.finished_graph;
+  LayerBytes l0 = WorkOfLayer(shape.n, shape.m, shape.stride),
+             l1 = WorkOfLayer(shape.n1, shape.m, shape.stride);
+  // Vectors and lists that are inserted, and two checkpoints of the lists. L1 is in
+  // memory.
+  const double list = InsertedBytes(shape.m);
+  if (inserts) l0.most = static_cast<double>(shape.stride) + 3 * list, l1 = {0, 0};
   // Links in a range before and after; hubs and their links, as in those that were
   // inserted in L1.
   const double plain = 2.0 * shape.m * kIdBytes;
   const double final = l0.left * (1 + 1.0 / 32) + (plain + kIdBytes) / kBackboneOfL0;
   const double joining = shape.finished_graph ? l0.left : std::max(l0.most, final);
   // Ids, rows and order of L1, the inserted nodes, and its own stages; two centroids.
-  const double inserted = plain * (1.0 / kBackboneOfL1 + 1.0 / shape.m);
+  const double inserted = inserts ? 2 * list : plain * (1.0 / kBackboneOfL1 + 1.0 / shape.m);
   const double above = n * l0.left + n1 * (5 * kIdBytes + inserted + l1.most);
   const double cells = n * (l0.left + 2 * kIdBytes) + n1 * (5 * kIdBytes + 2 * l1.left);
   return {static_cast<std::uint64_t>(n * kOrders + std::max({n * joining, above, cells})),
@@ -244,6 +256,7 @@ std::string IdentityOf(const BuildOptions& options, const BuildInputs& inputs, N
       {"dim", kernels.dim},
       {"dtype", std::string(Name(kernels.dtype))},
       {"metric", std::string(Name(kernels.metric))},
+      {"method", std::string(Name(inputs.method()))},
       {"m", inputs.m()},
       {"ef_construction", inputs.ef_construction()},
       {"alpha", inputs.alpha()},
@@ -280,11 +293,6 @@ absl::StatusOr<std::unique_ptr<WorkFolder>> OpenWorkFolder(const BuildOptions& o
   if (inputs.kernels().metric == Metric::kInnerProduct) {
     return Unimplemented(
         "build-memory: an index of inner products is built in memory only: leave it out");
-  }
-  if (inputs.method() != BuildMethod::kPartition) {
-    return InvalidArgument(
-        "build-memory: L0 is made by partition then: leave out --method insertion, or "
-        "--build-memory");
   }
   HMANN_ASSIGN_OR_RETURN(std::unique_ptr<WorkFolder> work,
                          WorkFolder::Open(options.work, IdentityOf(options, inputs, n1)));

@@ -59,8 +59,7 @@ absl::Status CheckDiskRoom(const std::string& path, const char* what, std::uint6
 std::string StandingPart(const std::string& path);
 
 /// Opens the work folder of a build. Its manifest records everything that its files
-/// depend on. Errors: UNIMPLEMENTED (inner product), INVALID_ARGUMENT (insertion), those
-/// of WorkFolder::Open.
+/// depend on. Errors: UNIMPLEMENTED (inner product), those of WorkFolder::Open.
 absl::StatusOr<std::unique_ptr<WorkFolder>> OpenWorkFolder(const BuildOptions& options,
                                                            const BuildInputs& inputs, NodeId n1);
 /// Opens the same folder for a worker. Errors: those of WorkFolder::Join.

@@ -6,8 +6,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
+#include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/construct/checkpoints.h"
+#include "index/construct/graph/bottom_layer.h"
 #include "index/construct/jobs/stages.h"
 #include "index/construct/jobs/work_status.h"
 #include "index/construct/testing/build_samples.h"
@@ -21,8 +25,10 @@ using ::testing::HasSubstr;
 
 /// A build of several groups and ranges, in memory and within bounded memory.
 struct Sample {
-  explicit Sample(DType dtype = DType::kU8, Metric metric = Metric::kL2, std::uint64_t n = 9000) {
+  explicit Sample(DType dtype = DType::kU8, Metric metric = Metric::kL2, std::uint64_t n = 9000,
+                  BuildMethod method = BuildMethod::kPartition) {
     options = SmallBuild(folder, dtype, metric, n);
+    options.method = method;
     MustBuild(options);
     content = FileContent(options.out);
     fs::remove(options.out);
@@ -131,11 +137,28 @@ TEST(BoundedBuild, OfVeryFewVectorsWorks) {
   }
 }
 
-TEST(BoundedBuild, GoesOnAfterItWasKilledWhereverThatWas) {
+TEST(BoundedBuild, ByInsertionHasTheBytesOfABuildInMemory) {
+  for (const auto& [dtype, metric] :
+       {std::pair(DType::kU8, Metric::kL2), std::pair(DType::kF32, Metric::kCosine)}) {
+    Sample sample(dtype, metric, 3000, BuildMethod::kInsertion);
+    for (const int threads : {1, 3}) {
+      sample.options.threads = threads;
+      const BuildReport report = MustBuild(sample.options);
+      EXPECT_TRUE(FileContent(sample.options.out) == sample.content) << threads << " threads";
+      EXPECT_LE(report.peak_anonymous_bytes, sample.options.memory + kOfSanitizer);
+      EXPECT_GT(report.work_bytes, 3000u * (12 + 2 * sample.options.m.value() * 4));
+      EXPECT_FALSE(fs::exists(sample.options.work)) << "is removed at the end";
+    }
+  }
+}
+
+class Killed : public testing::TestWithParam<BuildMethod> {};
+
+TEST_P(Killed, ABoundedBuildGoesOnWhereverThatWas) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer ends a forked child that starts threads";
 #endif
-  Sample sample;
+  Sample sample(DType::kU8, Metric::kL2, 9000, GetParam());
   sample.options.keep_work = true;
   // Each child is killed a little later than the previous one, until one reaches the end.
   for (int milliseconds = 20, status = 1; status != 0; milliseconds += 60) {
@@ -153,6 +176,67 @@ TEST(BoundedBuild, GoesOnAfterItWasKilledWhereverThatWas) {
     ASSERT_LT(milliseconds, 60'000);
   }
   EXPECT_TRUE(FileContent(sample.options.out) == sample.content);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Killed,
+                         testing::Values(BuildMethod::kPartition, BuildMethod::kInsertion));
+
+TEST(Checkpoints, GoOnFromTheLastThatIsWhole) {
+  SampleFolder folder;
+  const BuildOptions options = SmallBuild(folder, DType::kU8, Metric::kL2, 9000);
+  const VectorFile file = *VectorFile::Open(options.base);
+  const Kernels kernels = *ChooseKernels(DType::kU8, Metric::kL2, file.dim());
+  Progress quiet(Progress::Show::kNever);
+  ThreadPool pool(2);
+  const TaskContext job{pool, quiet, nullptr};
+  const StoredVectors rows = *LoadVectors(file, kernels, job);
+  const auto n = static_cast<NodeId>(file.n());
+  const InsertionSource source{&rows, kernels, n, n, 6, 20, 1.2f};
+  const auto work =
+      *WorkFolder::Open(folder / "work", R"({"rows": 9000, "method": "insertion", "alpha": 1.2})");
+  std::vector<PhaseTime> times;
+  Phases phases(quiet, times);
+  // Links until `end`, or to the end, from what is kept.
+  const auto link = [&](const LinkedSoFar& end) {
+    InsertionGraph graph =
+        *OpenLayers(source, [&](std::size_t bytes) { return work->Scratch(bytes); });
+    Checkpoints kept(*work, "l0-inserted", graph, n);
+    const LinkedSoFar from = kept.Restore();
+    const AfterBatch keep = kept.AfterEach();
+    const absl::Status status = InsertBottom(
+        source, graph, from,
+        [&](const LinkedSoFar& state) {
+          HMANN_RETURN_IF_ERROR(keep(state));
+          const bool ends = state.inserted + state.refined >= end.inserted + end.refined;
+          return ends ? absl::CancelledError() : absl::OkStatus();
+        },
+        phases, job);
+    const NodeId* links = graph.Links(0, 0);
+    return std::tuple(from, status, std::vector<NodeId>(links, links + std::size_t{n} * 12));
+  };
+  InsertionGraph whole = *OpenLayers(source);
+  ASSERT_TRUE(InsertBottom(source, whole, {}, nullptr, phases, job).ok());
+  const auto [nothing, cancelled, half] = link({n / 2 + 500, 0});
+  EXPECT_EQ(nothing.inserted, 0u);
+  EXPECT_FALSE(cancelled.ok());
+  const WorkStatus there = *ReadWorkStatus(work->path());
+  EXPECT_EQ(there.stages.at(1).name, "l0-inserted");
+  EXPECT_EQ(there.stages[1].made, kCheckpoints / 2);
+  EXPECT_EQ(there.stages[1].jobs, 2 * kCheckpoints);
+  const auto [from_half, refining, more] = link({n, n / 4 + 500});
+  EXPECT_GE(from_half.inserted, n / 2);
+  EXPECT_LT(from_half.inserted, n / 2 + 500);
+  EXPECT_FALSE(refining.ok());
+  const auto [from_quarter, status, links] = link({n, n + 1});
+  EXPECT_EQ(from_quarter.inserted, n);
+  EXPECT_GE(from_quarter.refined, n / 4);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(links == std::vector<NodeId>(whole.Links(0, 0), whole.Links(0, n)));
+  // The last state is damaged, and there is no other.
+  fs::resize_file(absl::StrCat(work->path(), "/l0-inserted-16.part"), 1000);
+  const auto [anew, again, same] = link({n, n + 1});
+  EXPECT_EQ(anew.inserted, 0u);
+  EXPECT_TRUE(same == links);
 }
 
 TEST(BoundedBuild, MakesAgainWhatIsDamagedMissingOrShort) {
@@ -200,7 +284,9 @@ TEST(BoundedBuild, RefusesWhatCannotWork) {
   EXPECT_THAT(refusal(options), HasSubstr("--build-memory"));
   options = sample.options;
   options.method = BuildMethod::kInsertion;
-  EXPECT_THAT(refusal(options), HasSubstr("partition"));
+  options.workers = 2;
+  options.worker_program = "hmann";
+  EXPECT_THAT(refusal(options), HasSubstr("one process"));
   options = sample.options;
   options.metric = Metric::kInnerProduct;
   EXPECT_THAT(refusal(options), HasSubstr("inner product"));
@@ -230,7 +316,7 @@ TEST(BoundedBuild, RefusesAFolderOfSomethingElseByName) {
   std::ofstream(options.work + "/manifest.json") << "{\"format\": \"hmann work folder\"}";
   EXPECT_THAT(refusal(options), HasSubstr("another version"));
   for (const char* manifest : {"no json", "{\"format\": 3}", "[]",
-                               "{\"format\": \"hmann work folder\", \"version\": 4, \"of\": 5}"}) {
+                               "{\"format\": \"hmann work folder\", \"version\": 5, \"of\": 5}"}) {
     std::ofstream(options.work + "/manifest.json") << manifest;
     EXPECT_THAT(refusal(options), HasSubstr("not the manifest")) << manifest;
     EXPECT_FALSE(ReadWorkStatus(options.work).ok()) << manifest;

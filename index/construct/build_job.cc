@@ -36,6 +36,8 @@ absl::StatusOr<KnownBuild> ReadKnownBuild(const std::string& work) {
   };
   if (of.contains("finished") && of["finished"] == true)
     return Unimplemented(work, ": promotes a finished index, which one process does");
+  if (text("method") == Name(BuildMethod::kInsertion))
+    return Unimplemented(work, ": inserts node after node, which one process does");
   KnownBuild build;
   if (!absl::CUnescape(text("base"), &build.options.base))
     return FailedPrecondition(work, ": the name of its base is damaged; remove the folder");

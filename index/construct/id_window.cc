@@ -36,20 +36,24 @@ void IdWindow::Load(NodeId first) {
   last_ = first + std::min(size_, source_.n - first);
   const std::span<const NodeId> nodes(source_.node_of_id->data() + first_, last_ - first_);
   source_.vectors->Gather(nodes, *pool_, rows_.data());
-  std::vector<Move> moves;
-  moves.reserve(nodes.size());
-  for (NodeId i = 0; i < nodes.size(); ++i) moves.emplace_back(nodes[i], i);
-  std::sort(moves.begin(), moves.end());
-  pool_->ParallelFor(moves.size(), 1024, [&](std::size_t begin, std::size_t end, int) {
-    std::vector<NodeId> scratch;
-    for (std::size_t i = begin; i < end; ++i) {
-      const auto& [node, place] = moves[i];
-      NodeId* const list = reinterpret_cast<NodeId*>(links_.data()) + std::size_t{place} * most_;
-      const std::span<const NodeId> links = source_.graph->List(node, scratch);
-      for (std::uint32_t l = 0; l < most_; ++l)
-        list[l] = l < links.size() ? (*source_.id_of_node)[links[l]] : kNoNode;
-    }
-  });
+  // As Gather does.
+  const std::size_t part = nodes.size() / static_cast<std::size_t>(pool_->threads()) + 1;
+  pool_->ParallelFor(nodes.size(), std::max<std::size_t>(part, kFew),
+                     [&](std::size_t begin, std::size_t end, int) {
+                       std::vector<Move> moves;
+                       moves.reserve(end - begin);
+                       for (std::size_t i = begin; i < end; ++i)
+                         moves.emplace_back(nodes[i], static_cast<NodeId>(i));
+                       std::sort(moves.begin(), moves.end());
+                       std::vector<NodeId> scratch;
+                       for (const auto& [node, place] : moves) {
+                         NodeId* const list =
+                             reinterpret_cast<NodeId*>(links_.data()) + std::size_t{place} * most_;
+                         const std::span<const NodeId> links = source_.graph->List(node, scratch);
+                         for (std::uint32_t l = 0; l < most_; ++l)
+                           list[l] = l < links.size() ? (*source_.id_of_node)[links[l]] : kNoNode;
+                       }
+                     });
 }
 
 }  // namespace hmann

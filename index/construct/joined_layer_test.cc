@@ -193,7 +193,7 @@ TEST(StoredLeaves, ThatAreDamagedAreRefused) {
     std::string file(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
     file.append(reinterpret_cast<const char*>(leaves.data()), leaves.size());
     EXPECT_TRUE(at.work->Write("l0-leaves-0", file).ok());
-    const StoredLeaves stored = *StoredLeaves::Map(at.stages, 1, kNodes);
+    const StoredLeaves stored = *StoredLeaves::Map(at.stages, 1, kNodes, kNodes);
     std::vector<std::vector<NodeId>> found;
     const absl::Status status =
         stored.ForEach({0, 1}, nodes, at.pool, [&](std::span<const NodeId> members, int) {

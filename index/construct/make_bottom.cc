@@ -7,6 +7,7 @@
 
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
+#include "index/construct/checkpoints.h"
 #include "index/construct/graph/bottom_layer.h"
 #include "index/construct/graph/duplicates.h"
 #include "index/construct/graph/insertion_order.h"
@@ -94,6 +95,22 @@ absl::StatusOr<DuplicateGroups> FindGroups(const BottomSource& source, Stages& s
   return found;
 }
 
+/// Copies the vectors to memory or to a scratch file, in the order of nodes.
+absl::StatusOr<StoredVectors> GatherAll(const BottomSource& source,
+                                        std::span<const std::uint32_t> row_of,
+                                        const Stages& stages) {
+  StoredVectors rows{.rows = {}, .stride = source.rows.stride};
+  HMANN_ASSIGN_OR_RETURN(rows.rows, stages.work().Scratch(row_of.size() * rows.stride));
+  const std::size_t at_once =
+      std::max<std::size_t>(source.room / (rows.stride + NodeVectors::kBytesOfGather), 4096);
+  for (std::size_t first = 0; first < row_of.size(); first += at_once) {
+    HMANN_RETURN_IF_ERROR(stages.job().CheckCancelled());
+    source.rows.Gather(row_of.subspan(first, std::min(at_once, row_of.size() - first)),
+                       stages.job().pool, rows.rows.data() + first * rows.stride);
+  }
+  return rows;
+}
+
 absl::StatusOr<Bottom> InsertAll(const BottomSource& source, DuplicateGroups groups,
                                  Stages& stages) {
   const NodeId n = source.rows.count;
@@ -103,16 +120,45 @@ absl::StatusOr<Bottom> InsertAll(const BottomSource& source, DuplicateGroups gro
   InsertionOrder order = RandomOrder(std::move(groups), n, source.seed);
   made.row_of = std::move(order.row_of);
   made.equal = std::move(order.equal);
-  HMANN_ASSIGN_OR_RETURN(made.rows, source.rows.Gather(made.row_of, stages.job().pool));
-  made.vectors = NodeVectors::InMemory(made.rows, n);
-  phases.End("order");
-  HMANN_ASSIGN_OR_RETURN(InsertionGraph graph,
-                         InsertBottom({&made.rows, source.kernels, n, order.inserted, source.m,
-                                       source.ef_construction, source.alpha},
-                                      phases, stages.job()));
-  LinkDuplicates(made.equal, graph);
-  graph.DropUpperLayers();
-  made.graph = std::make_unique<InsertionGraph>(std::move(graph));
+  const bool on_disk = stages.work().on_disk();
+  const LinkPacking packing = LinkPacking::Of(2 * source.m, n);
+  if (!stages.Done("final")) {
+    HMANN_ASSIGN_OR_RETURN(made.rows, GatherAll(source, made.row_of, stages));
+    const InsertionSource inserted{&made.rows, source.kernels,         n,           order.inserted,
+                                   source.m,   source.ef_construction, source.alpha};
+    HMANN_ASSIGN_OR_RETURN(InsertionGraph graph, OpenLayers(inserted, [&](std::size_t bytes) {
+                             return stages.work().Scratch(bytes);
+                           }));
+    phases.End("order");
+    Checkpoints kept(stages.work(), stages.Name("inserted"), graph, order.inserted);
+    const LinkedSoFar from = kept.Restore();
+    HMANN_RETURN_IF_ERROR(
+        InsertBottom(inserted, graph, from, kept.AfterEach(), phases, stages.job()));
+    HMANN_RETURN_IF_ERROR(stages.MarkDone("inserted"));
+    LinkDuplicates(made.equal, graph);
+    graph.DropUpperLayers();
+    if (!on_disk) {
+      made.vectors = NodeVectors::InMemory(made.rows, n);
+      made.graph = std::make_unique<InsertionGraph>(std::move(graph));
+      return made;
+    }
+    HMANN_RETURN_IF_ERROR(stages.ForRanges("pack", "final", n, [&](NodeRange range, auto& writer) {
+      const std::size_t length = graph.max_degree(0);
+      return ForParts(range, [&](NodeRange few) {
+        stages.job().progress.Advance(few.size());
+        return writer.Append(std::span<const std::byte>(
+            PackAll(packing, {graph.Links(0, few.first), few.size() * length}, stages.job().pool)));
+      });
+    }));
+    made.rows = {};
+  } else {
+    phases.End("order");
+  }
+  stages.Retire("inserted");
+  made.vectors = source.rows.ByNode(made.row_of);
+  HMANN_ASSIGN_OR_RETURN(Buffer links, stages.Map("final", n));
+  made.graph = std::make_unique<InsertionGraph>(
+      InsertionGraph::Over(PackedLists(std::move(links), packing), n, source.kernels));
   return made;
 }
 

@@ -64,6 +64,8 @@ absl::Status BuildOptions::Validate() const {
   if (workers < 0 || workers > 1024 || (workers > 0 && (memory == 0 || worker_program.empty())))
     return InvalidArgument(
         "workers: up to 1024, for a build within bounded memory (--build-memory)");
+  if (workers > 0 && method == BuildMethod::kInsertion)
+    return InvalidArgument("workers: one process inserts node after node: leave them out");
   if (memory == 0 && !work.empty())
     return InvalidArgument("work: is for a build within bounded memory (--build-memory)");
   if (memory > 0 && !(from_hnswlib.empty() && from_faiss.empty()))

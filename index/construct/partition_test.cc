@@ -75,16 +75,25 @@ struct Groups {
   std::vector<std::size_t> ends;
 };
 
-/// Returns the leaves that all groups are split into, and checks that they fit.
+/// Returns the leaves that all groups are split into, and checks that they fit and that
+/// they are the same where vectors are copied some at a time.
 std::vector<std::vector<NodeId>> Leaves(const Groups& groups, const StoredVectors& vectors,
                                         const Kernels& kernels, const PartitionOptions& options) {
-  std::vector<std::vector<NodeId>> leaves;
+  std::vector<std::vector<NodeId>> leaves, copied;
+  ThreadPool pool(2);
+  const auto all = NodeVectors::InMemory(vectors, static_cast<NodeId>(groups.order.size()));
   for (std::size_t g = 0; g < groups.ends.size(); ++g) {
     ForEachLeaf(groups.Members(g), vectors, kernels, options, [&](std::span<const NodeId> leaf) {
       EXPECT_LE(leaf.size(), options.leaf);
       leaves.emplace_back(leaf.begin(), leaf.end());
     });
+    EXPECT_TRUE(ForEachLeaf(groups.Members(g), all, kernels, options, pool,
+                            [&](std::span<const NodeId> leaf) {
+                              copied.emplace_back(leaf.begin(), leaf.end());
+                            })
+                    .ok());
   }
+  EXPECT_TRUE(copied == leaves);
   return leaves;
 }
 

@@ -60,7 +60,10 @@ class Pipeline {
     HMANN_RETURN_IF_ERROR(MakeCells());
     SearchItself();
     HMANN_RETURN_IF_ERROR(Write());
-    report_.phases.push_back({"total", SecondsSince(start), ProcessCpuSeconds() - cpu_start});
+    double serial = 0;
+    for (const PhaseTime& phase : report_.phases) serial += phase.serial_seconds;
+    report_.phases.push_back(
+        {"total", SecondsSince(start), ProcessCpuSeconds() - cpu_start, 0, serial});
     report_.peak_rss_bytes = PeakRssBytes();
     report_.peak_anonymous_bytes = phases_.peak_anonymous_bytes();
     if (folder_ != nullptr) {

@@ -8,6 +8,7 @@
 
 #include "index/base/status_macros.h"
 #include "index/construct/build_bytes.h"
+#include "index/construct/checkpoints.h"
 #include "index/construct/graph/bottom_layer.h"
 #include "index/construct/graph/connect.h"
 #include "index/construct/graph/insert.h"
@@ -18,16 +19,6 @@
 
 namespace hmann {
 namespace {
-
-/// Returns the lists of the first `nodes` nodes of a graph.
-std::vector<std::span<NodeId>> ListsOf(InsertionGraph& graph, NodeId nodes) {
-  std::vector<std::span<NodeId>> lists;
-  for (std::uint32_t layer = 0; layer < graph.layers(); ++layer) {
-    lists.emplace_back(graph.Links(layer, 0),
-                       std::size_t{std::min(nodes, graph.nodes(layer))} * graph.max_degree(layer));
-  }
-  return lists;
-}
 
 /// Loads vectors for some steps, which are nodes, at a time. All must outlive `sources`.
 void LoadBySteps(const std::vector<NodeId>& id_of_node, NodeId n1, PartLoader& loader,
@@ -41,31 +32,6 @@ void LoadBySteps(const std::vector<NodeId>& id_of_node, NodeId n1, PartLoader& l
     };
     return loader.For(steps, run, collect, find);
   };
-}
-
-/// Insertion takes long enough to be worth keeping, so this part is not repeated.
-constexpr char kInserted[] = "l1-inserted";
-
-absl::Status WriteInserted(const Artifacts& work, InsertionGraph& graph, NodeId inserted) {
-  if (!work.on_disk()) return absl::OkStatus();
-  HMANN_ASSIGN_OR_RETURN(ArtifactWriter writer, work.Create(kInserted));
-  for (const std::span<NodeId> lists : ListsOf(graph, inserted))
-    HMANN_RETURN_IF_ERROR(writer.Append(std::span<const NodeId>(lists)));
-  return writer.Commit();
-}
-
-bool ReadInserted(const Artifacts& work, InsertionGraph& graph, NodeId inserted) {
-  if (!work.Has(kInserted)) return false;
-  const absl::StatusOr<Buffer> file = work.Map({kInserted});
-  std::size_t bytes = 0;
-  for (const std::span<NodeId> lists : ListsOf(graph, inserted)) bytes += lists.size_bytes();
-  if (!file.ok() || file->size() != bytes) return false;
-  const std::byte* from = file->data();
-  for (const std::span<NodeId> lists : ListsOf(graph, inserted)) {
-    std::memcpy(lists.data(), from, lists.size_bytes());
-    from += lists.size_bytes();
-  }
-  return true;
 }
 
 }  // namespace
@@ -96,11 +62,11 @@ absl::StatusOr<InsertionGraph> UpperLayers::Link(const Purpose& purpose, Phases&
       InsertionGraph::Make(nodes, max_degree, rows_.rows.data(), rows_.stride, purpose.kernels));
   const InsertOptions insert{source_.ef_construction, 2 * source_.m, source_.m, purpose.alpha};
   const NodeId inserted = Inserted();
-  if (!ReadInserted(source_.work, graph, inserted)) {
+  Checkpoints kept(source_.work, "l1-inserted", graph, inserted);
+  if (const LinkedSoFar from = kept.Restore(); from.inserted < inserted) {
     phases.Begin(purpose.phase, inserted, "nodes");
-    HMANN_RETURN_IF_ERROR(InsertNodes(graph, inserted, insert, job));
+    HMANN_RETURN_IF_ERROR(InsertNodes(graph, inserted, insert, job, from, kept.AfterEach()));
     phases.End(purpose.phase);
-    HMANN_RETURN_IF_ERROR(WriteInserted(source_.work, graph, inserted));
   }
   if (inserted < layers.n1()) HMANN_RETURN_IF_ERROR(JoinLowest(purpose, graph, phases, job));
   return graph;

@@ -106,15 +106,17 @@ nlohmann::ordered_json ToJson(const std::vector<Placement>& placements) {
 }
 
 nlohmann::ordered_json ToJson(const BuildReport& report) {
-  nlohmann::ordered_json seconds, cpu_seconds, anonymous;
+  nlohmann::ordered_json seconds, cpu_seconds, serial, anonymous;
   for (const PhaseTime& phase : report.phases) {
     seconds[phase.name] = phase.seconds;
     cpu_seconds[phase.name] = phase.cpu_seconds;
+    serial[phase.name] = phase.serial_seconds;
     if (phase.anonymous_bytes > 0) anonymous[phase.name] = phase.anonymous_bytes;
   }
   nlohmann::ordered_json json = {
       {"seconds", seconds},
       {"cpu_seconds", cpu_seconds},
+      {"serial_cpu_seconds", serial},
       {"peak_rss_bytes", report.peak_rss_bytes},
       {"peak_anonymous_bytes", report.peak_anonymous_bytes},
       {"anonymous_bytes", anonymous},

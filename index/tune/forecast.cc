@@ -8,6 +8,9 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -32,10 +35,11 @@ namespace fs = std::filesystem;
 /// users wait only some seconds.
 constexpr std::uint64_t kFewestRows = 4000, kMostRows = 256'000, kGrowth = 4;
 constexpr double kSampleSeconds = 4;
-/// CPU of a build within bounded memory relative to one in memory, because it compares
-/// lists from one side. Measured on SIFT: a million within 150 MiB take 1.45, within 300
-/// MiB 1.25. For other data and sizes it is a guess.
-constexpr double kBounded = 1.4;
+/// CPU of joining and linking within bounded memory relative to the same in memory,
+/// because lists are compared from one side and vectors are loaded again. Measured on a
+/// million SIFT vectors within 150 MiB: 1.7 for joining, 1.8 for choosing links, 2.3 for
+/// linking back. For other data and sizes it is a guess.
+constexpr double kBounded = 1.7;
 
 /// Checks the disks of folder and index, which may be the same. An interrupted build's
 /// files in the folder are reused.
@@ -61,9 +65,9 @@ absl::Status CheckMemory(const BuildOptions& options, const BuildShape& shape) {
                             : CheckBuildBytes(shape);
 }
 
-/// Returns the time of building the first `rows`.
-absl::StatusOr<PhaseTime> MeasureSample(const BuildOptions& options, std::uint64_t rows,
-                                        Progress& progress) {
+/// Returns the times of building the first `rows`, the last in all.
+absl::StatusOr<std::vector<PhaseTime>> MeasureSample(const BuildOptions& options,
+                                                     std::uint64_t rows, Progress& progress) {
   BuildOptions sample = options;
   sample.rows = rows;
   sample.memory = 0;
@@ -77,20 +81,45 @@ absl::StatusOr<PhaseTime> MeasureSample(const BuildOptions& options, std::uint64
     fs::remove(sample.out, error);
   });
   HMANN_ASSIGN_OR_RETURN(const BuildReport report, BuildIndex(sample, progress));
-  return report.phases.back();
+  return report.phases;
 }
 
-/// How much more a build of n rows does than one of `sample`, by counts: a vector is in
+bool EndsInOneOf(std::string_view phase, std::initializer_list<std::string_view> names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return phase.ends_with(name); });
+}
+
+/// How much more a phase does for n rows than for `sample`, by counts: a vector is in
 /// PartitionOptions::fan groups, and an insertion is a search, which grows with the
-/// logarithm. Checked on a million SIFT vectors by partition; otherwise a guess. Seconds
-/// of two short trials would say less: they are noisy.
-double GrowthOf(BuildMethod method, std::uint64_t sample, std::uint64_t n) {
+/// logarithm. Seconds of two short trials would say less: they are noisy.
+double GrowthOf(const std::string& phase, double promoted, std::uint64_t sample, std::uint64_t n) {
   const auto work = [&](std::uint64_t rows) {
     const auto count = static_cast<double>(rows);
-    return count *
-           (method == BuildMethod::kInsertion ? std::log(count) : PartitionFor(rows, 0).fan);
+    const auto joined =
+        static_cast<std::uint64_t>(phase.starts_with("L1 ") ? count * promoted : count);
+    if (EndsInOneOf(phase, {"split", "join"})) return count * PartitionFor(joined, 0).fan;
+    return EndsInOneOf(phase, {"insert", "backbone", "promote"}) ? count * std::log(count) : count;
   };
   return work(n) / work(sample);
+}
+
+/// Forecasts the build out of the phases of a trial of `sample` rows, the last of which
+/// is their sum.
+void AddPhases(const std::vector<PhaseTime>& phases, double promoted, bool bounded,
+               std::uint64_t sample, BuildForecast& forecast) {
+  double grown = 0;
+  for (std::size_t i = 0; i + 1 < phases.size(); ++i) {
+    const PhaseTime& phase = phases[i];
+    const double growth = GrowthOf(phase.name, promoted, sample, forecast.shape.n);
+    const double times =
+        bounded && EndsInOneOf(phase.name, {"join", "select", "link back", "merge backbone"})
+            ? kBounded
+            : 1;
+    grown += growth * phase.cpu_seconds;
+    forecast.seconds += times * growth * phase.seconds;
+    forecast.cpu_seconds += times * growth * phase.cpu_seconds;
+  }
+  forecast.growth = grown / phases.back().cpu_seconds;
 }
 
 /// Bytes a second at which a file is read from its device, in order. 0: it cannot be
@@ -131,16 +160,15 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
   if (inputs.has_graph()) return forecast;
 
   const std::uint64_t n = forecast.shape.n;
-  PhaseTime last;
+  std::vector<PhaseTime> phases;
   for (std::uint64_t rows = std::min(n, kFewestRows);; rows = std::min(n, rows * kGrowth)) {
-    HMANN_ASSIGN_OR_RETURN(last, MeasureSample(options, rows, progress));
+    HMANN_ASSIGN_OR_RETURN(phases, MeasureSample(options, rows, progress));
     forecast.measured_rows = rows;
-    if (rows == n || rows >= kMostRows || last.seconds > kSampleSeconds) break;
+    if (rows == n || rows >= kMostRows || phases.back().seconds > kSampleSeconds) break;
   }
-  forecast.measured_seconds = last.seconds;
-  forecast.growth = GrowthOf(inputs.method(), forecast.measured_rows, n);
-  const double times = (options.memory > 0 ? kBounded : 1) * forecast.growth;
-  forecast.cpu_seconds = last.cpu_seconds * times;
+  forecast.measured_seconds = phases.back().seconds;
+  AddPhases(phases, static_cast<double>(n1) / static_cast<double>(n), options.memory > 0,
+            forecast.measured_rows, forecast);
   const PlanShape& shape = forecast.shape;
   const std::uint64_t base = n * shape.dim * SizeOf(shape.dtype);
   if (forecast.estimate.bounded.has_value() && !options.base.empty()) {
@@ -151,7 +179,7 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
       forecast.read_seconds =
           static_cast<double>(passes) * static_cast<double>(base) / forecast.read_bytes_per_second;
   }
-  forecast.seconds = last.seconds * times + forecast.read_seconds;
+  forecast.seconds += forecast.read_seconds;
   return forecast;
 }
 

@@ -12,18 +12,6 @@ namespace hmann {
 
 namespace {
 
-/// Makes layers over the first `made` of n rows, without links yet.
-absl::StatusOr<InsertionGraph> MakeLayers(const InsertionSource& source, NodeId n, NodeId made,
-                                          const std::byte* rows, std::size_t stride) {
-  std::vector<NodeId> nodes = {n};
-  std::vector<std::uint32_t> max_degree = {2 * source.m};
-  for (NodeId next = made / source.m; next > 0; next /= source.m) {
-    nodes.push_back(next);
-    max_degree.push_back(source.m);
-  }
-  return InsertionGraph::Make(nodes, max_degree, rows, stride, source.kernels);
-}
-
 /// Returns the first `count` of `nodes` by degree, ties by number.
 std::vector<NodeId> HighestDegrees(const InsertionGraph& graph, NodeId nodes, NodeId count,
                                    ThreadPool& pool, std::uint64_t room) {
@@ -39,21 +27,33 @@ std::vector<NodeId> HighestDegrees(const InsertionGraph& graph, NodeId nodes, No
 
 }  // namespace
 
-absl::StatusOr<InsertionGraph> InsertBottom(const InsertionSource& source, Phases& phases,
-                                            const TaskContext& job) {
-  HMANN_ASSIGN_OR_RETURN(
-      InsertionGraph graph,
-      MakeLayers(source, source.n, source.made, source.rows->rows.data(), source.rows->stride));
-  phases.Begin("insert", source.made, "vectors");
-  const InsertOptions insert{source.ef_construction, source.m, source.m, source.alpha};
-  HMANN_RETURN_IF_ERROR(InsertNodes(graph, source.made, insert, job));
-  phases.End("insert");
-  if (source.alpha > 1) {
+absl::StatusOr<InsertionGraph> OpenLayers(const InsertionSource& source,
+                                          const InsertionGraph::Allocate& allocate) {
+  std::vector<NodeId> nodes = {source.n};
+  std::vector<std::uint32_t> max_degree = {2 * source.m};
+  for (NodeId next = source.made / source.m; next > 0; next /= source.m) {
+    nodes.push_back(next);
+    max_degree.push_back(source.m);
+  }
+  return InsertionGraph::Make(nodes, max_degree, source.rows->rows.data(), source.rows->stride,
+                              source.kernels, allocate);
+}
+
+absl::Status InsertBottom(const InsertionSource& source, InsertionGraph& graph,
+                          const LinkedSoFar& from, const AfterBatch& after, Phases& phases,
+                          const TaskContext& job) {
+  if (from.inserted < source.made) {
+    phases.Begin("insert", source.made, "vectors");
+    const InsertOptions insert{source.ef_construction, source.m, source.m, source.alpha};
+    HMANN_RETURN_IF_ERROR(InsertNodes(graph, source.made, insert, job, from, after));
+    phases.End("insert");
+  }
+  if (source.alpha > 1 && from.refined < source.made) {
     phases.Begin("refine", source.made, "vectors");
-    HMANN_RETURN_IF_ERROR(RefineLinks(graph, source.made, source.alpha, job));
+    HMANN_RETURN_IF_ERROR(RefineLinks(graph, source.made, source.alpha, job, from, after));
     phases.End("refine");
   }
-  return graph;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Backbone> MakeBackbone(
@@ -64,8 +64,10 @@ absl::StatusOr<Backbone> MakeBackbone(
   const NodeId count = BackboneOf(source.made, kBackboneOfL0);
   made.nodes = HighestDegrees(graph, source.made, count, job.pool, source.room);
   HMANN_ASSIGN_OR_RETURN(made.rows, gather(made.nodes));
-  HMANN_ASSIGN_OR_RETURN(made.graph,
-                         MakeLayers(source, count, count, made.rows.rows.data(), made.rows.stride));
+  InsertionSource inserted = source;
+  inserted.rows = &made.rows;
+  inserted.n = inserted.made = count;
+  HMANN_ASSIGN_OR_RETURN(made.graph, OpenLayers(inserted));
   const InsertOptions insert{source.ef_construction, 2 * source.m, source.m, source.alpha};
   HMANN_RETURN_IF_ERROR(InsertNodes(made.graph, count, insert, job));
   return made;

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "index/base/task_context.h"
+#include "index/construct/graph/insert.h"
 #include "index/construct/graph/insertion_graph.h"
 #include "index/construct/graph/phases.h"
 #include "index/construct/graph/vectors.h"
@@ -23,11 +24,15 @@ struct InsertionSource {
   std::uint64_t room = ~std::uint64_t{0};  ///< see ComputeDegrees
 };
 
+/// The layers of Algorithm 1's first phase, without links. Errors: those of `allocate`.
+absl::StatusOr<InsertionGraph> OpenLayers(
+    const InsertionSource& source, const InsertionGraph::Allocate& allocate = Buffer::Allocate);
 /// Algorithm 1's first phase, and the refinement where alpha is above 1. Nodes are in
-/// random order. The caller may drop the graph's upper layers. Errors:
-/// RESOURCE_EXHAUSTED, CANCELLED.
-absl::StatusOr<InsertionGraph> InsertBottom(const InsertionSource& source, Phases& phases,
-                                            const TaskContext& job);
+/// random order. The caller may drop the graph's upper layers then. `from`, `after`,
+/// errors: as in InsertNodes.
+absl::Status InsertBottom(const InsertionSource& source, InsertionGraph& graph,
+                          const LinkedSoFar& from, const AfterBatch& after, Phases& phases,
+                          const TaskContext& job);
 
 /// Even where a layer is joined, its highest-degree nodes (one in kBackboneOfL0 or
 /// kBackboneOfL1) are inserted into a graph of their own. This is the backbone, and the

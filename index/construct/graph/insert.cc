@@ -153,10 +153,11 @@ class Inserter {
 }  // namespace
 
 absl::Status InsertNodes(InsertionGraph& graph, NodeId count, const InsertOptions& options,
-                         const TaskContext& job) {
+                         const TaskContext& job, const LinkedSoFar& from, const AfterBatch& after) {
   Inserter inserter(graph, options, job.pool);
-  job.progress.Advance(1);  // node 0 stands alone
-  for (NodeId begin = 1; begin < count;) {
+  const NodeId first = std::max<NodeId>(from.inserted, 1);  // node 0 stands alone
+  job.progress.Advance(first);
+  for (NodeId begin = first; begin < count;) {
     HMANN_RETURN_IF_ERROR(job.CheckCancelled());
     NodeId size = std::clamp<NodeId>(begin / kBatchShare, 1, kMaxBatch);
     size = std::min(size, count - begin);
@@ -166,6 +167,7 @@ absl::Status InsertNodes(InsertionGraph& graph, NodeId count, const InsertOption
     inserter.InsertBatch(begin, begin + size);
     job.progress.Advance(size);
     begin += size;
+    if (after) HMANN_RETURN_IF_ERROR(after({begin, 0}));
   }
   return absl::OkStatus();
 }

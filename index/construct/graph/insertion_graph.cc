@@ -11,12 +11,13 @@ namespace hmann {
 absl::StatusOr<InsertionGraph> InsertionGraph::Make(std::vector<NodeId> nodes,
                                                     std::vector<std::uint32_t> max_degree,
                                                     const std::byte* rows, std::size_t row_stride,
-                                                    const Kernels& kernels) {
+                                                    const Kernels& kernels,
+                                                    const Allocate& allocate) {
   InsertionGraph graph;
   for (std::size_t layer = 0; layer < nodes.size(); ++layer) {
     const std::size_t bytes =
         static_cast<std::size_t>(nodes[layer]) * max_degree[layer] * sizeof(NodeId);
-    HMANN_ASSIGN_OR_RETURN(Buffer links, Buffer::Allocate(bytes));
+    HMANN_ASSIGN_OR_RETURN(Buffer links, allocate(bytes));
     if (bytes > 0) std::memset(links.data(), 0xff, bytes);
     graph.links_.push_back(std::move(links));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -21,11 +22,14 @@ namespace hmann {
 /// and PrefetchList read it.
 class InsertionGraph {
  public:
+  /// Gives memory for lists.
+  using Allocate = std::function<absl::StatusOr<Buffer>(std::size_t)>;
   /// `rows` (nodes[0] stored vectors at row_stride) and `kernels` must outlive the graph.
   static absl::StatusOr<InsertionGraph> Make(std::vector<NodeId> nodes,
                                              std::vector<std::uint32_t> max_degree,
                                              const std::byte* rows, std::size_t row_stride,
-                                             const Kernels& kernels);
+                                             const Kernels& kernels,
+                                             const Allocate& allocate = Buffer::Allocate);
 
   /// Makes one layer from finished lists: `links` holds max_degree links for each of
   /// `nodes` nodes.

@@ -26,19 +26,24 @@ absl::StatusOr<StoredVectors> NodeVectors::Gather(std::span<const NodeId> nodes,
 }
 
 void NodeVectors::Gather(std::span<const NodeId> nodes, ThreadPool& pool, std::byte* to) const {
-  std::vector<Move> moves(nodes.size());
-  for (std::uint32_t i = 0; i < nodes.size(); ++i)
-    moves[i] = {row_of.empty() ? nodes[i] : row_of[nodes[i]], i};
-  if (!std::is_sorted(moves.begin(), moves.end())) std::sort(moves.begin(), moves.end());
-  pool.ParallelFor(moves.size(), 4096, [&](std::size_t begin, std::size_t end, int) {
-    for (std::size_t i = begin; i < end; ++i) {
-      std::byte* place = to + std::size_t{moves[i].place} * stride;
-      if (all == nullptr)
-        copy(moves[i].row, place);
-      else
-        std::memcpy(place, all + std::size_t{moves[i].row} * stride, stride);
-    }
-  });
+  // Each thread reads the base forwards for a part of the nodes, all at the same time.
+  const std::size_t part = nodes.size() / static_cast<std::size_t>(pool.threads()) + 1;
+  pool.ParallelFor(nodes.size(), std::max<std::size_t>(part, 4096),
+                   [&](std::size_t begin, std::size_t end, int) {
+                     std::vector<Move> moves(end - begin);
+                     for (std::size_t i = begin; i < end; ++i)
+                       moves[i - begin] = {row_of.empty() ? nodes[i] : row_of[nodes[i]],
+                                           static_cast<std::uint32_t>(i)};
+                     if (!std::is_sorted(moves.begin(), moves.end()))
+                       std::sort(moves.begin(), moves.end());
+                     for (const Move& move : moves) {
+                       std::byte* place = to + std::size_t{move.place} * stride;
+                       if (all == nullptr)
+                         copy(move.row, place);
+                       else
+                         std::memcpy(place, all + std::size_t{move.row} * stride, stride);
+                     }
+                   });
 }
 
 NodeVectors::Copy NodeVectors::Copier() const {

@@ -26,4 +26,16 @@ void PackedLists::Write(std::size_t place, std::span<const NodeId> list) {
   std::memcpy(lists_.data() + place * packing_.list_bytes, packed.data(), packed.size());
 }
 
+std::vector<std::byte> PackAll(const LinkPacking& packing, std::span<const NodeId> lists,
+                               ThreadPool& pool) {
+  const std::size_t length = packing.max_links, count = length == 0 ? 0 : lists.size() / length;
+  std::vector<std::byte> packed(count * packing.list_bytes);
+  pool.ParallelFor(count, 4096, [&](std::size_t begin, std::size_t end, int) {
+    const std::vector<std::byte> some =
+        packing.PackAll(lists.subspan(begin * length, (end - begin) * length));
+    std::copy(some.begin(), some.end(), packed.data() + begin * packing.list_bytes);
+  });
+  return packed;
+}
+
 }  // namespace hmann

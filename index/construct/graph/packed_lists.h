@@ -7,6 +7,7 @@
 
 #include "index/base/buffer.h"
 #include "index/base/prefetch.h"
+#include "index/base/thread_pool.h"
 #include "index/graph/link_packing.h"
 
 namespace hmann {
@@ -35,5 +36,9 @@ class PackedLists {
   Buffer lists_;
   LinkPacking packing_;
 };
+
+/// What packing.PackAll does, by all threads.
+std::vector<std::byte> PackAll(const LinkPacking& packing, std::span<const NodeId> lists,
+                               ThreadPool& pool);
 
 }  // namespace hmann

@@ -10,6 +10,7 @@
 #include "hmann/progress.h"
 #include "index/base/clock.h"
 #include "index/base/cpu.h"
+#include "index/base/thread_pool.h"
 
 namespace hmann {
 
@@ -32,13 +33,15 @@ class Phases {
   void Begin(const std::string& phase, std::uint64_t total, const char* unit) {
     progress_.Start(phase, total, unit);
     cpu_begin_ = ProcessCpuSeconds();
+    serial_begin_ = SerialSeconds();
     most_ = std::max(most_, memory_.TakePeak());
     noted_ = 0;
   }
   void End(const std::string& phase) {
     const std::uint64_t peak = std::max(memory_.TakePeak(), noted_);
     most_ = std::max(most_, peak);
-    times_.push_back({phase, progress_.Finish(), ProcessCpuSeconds() - cpu_begin_, peak});
+    times_.push_back({phase, progress_.Finish(), ProcessCpuSeconds() - cpu_begin_, peak,
+                      SerialSeconds() - serial_begin_});
   }
   /// Records the anonymous memory that this process and its workers were seen to take.
   void NoteAnonymous(std::uint64_t bytes) { noted_ = std::max(noted_, bytes); }
@@ -46,9 +49,14 @@ class Phases {
   std::uint64_t peak_anonymous_bytes() { return most_ = std::max(most_, memory_.TakePeak()); }
 
  private:
+  /// CPU time of this thread outside of parallel loops.
+  static double SerialSeconds() {
+    return ClockSeconds(CLOCK_THREAD_CPUTIME_ID) - ThreadPool::CallerSecondsInLoops();
+  }
+
   Progress& progress_;
   std::vector<PhaseTime>& times_;
-  double cpu_begin_ = 0;
+  double cpu_begin_ = 0, serial_begin_ = 0;
   MemorySampler memory_;
   std::uint64_t most_ = 0, noted_ = 0;
 };

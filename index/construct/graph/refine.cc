@@ -109,14 +109,17 @@ class Refiner {
 
 }  // namespace
 
-absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const TaskContext& job) {
+absl::Status RefineLinks(InsertionGraph& graph, NodeId count, float alpha, const TaskContext& job,
+                         const LinkedSoFar& from, const AfterBatch& after) {
   Refiner refiner(graph, alpha, job.pool);
-  for (NodeId begin = 0; begin < count;) {
+  job.progress.Advance(from.refined);
+  for (NodeId begin = from.refined; begin < count;) {
     HMANN_RETURN_IF_ERROR(job.CheckCancelled());
     const NodeId size = std::min(kBatch, count - begin);
     refiner.RefineBatch(begin, begin + size);
     job.progress.Advance(size);
     begin += size;
+    if (after) HMANN_RETURN_IF_ERROR(after({count, begin}));
   }
   return absl::OkStatus();
 }

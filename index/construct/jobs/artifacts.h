@@ -66,6 +66,11 @@ class Artifacts {
   /// removed. Errors: NOT_FOUND; DATA_LOSS where the size of a file differs from its
   /// footer.
   virtual absl::StatusOr<Buffer> Map(const std::vector<std::string>& names) const = 0;
+  /// Memory for `bytes` bytes that are changed at random and that no process needs after
+  /// this one. Where artifacts are files it is a file without a name, whose pages the
+  /// kernel keeps in memory as long as there is room. It must not outlive this. Errors:
+  /// RESOURCE_EXHAUSTED, also for a full disk.
+  virtual absl::StatusOr<Buffer> Scratch(std::size_t bytes) const = 0;
   /// Removes all artifacts whose names begin with `prefix`, if there are any.
   virtual void RemoveAll(std::string_view prefix) const = 0;
   /// Whether artifacts outlive the process. Then jobs cover ranges of nodes, so that a
@@ -93,6 +98,9 @@ class MemoryArtifacts : public Artifacts {
   }
   /// `names` must hold one name.
   absl::StatusOr<Buffer> Map(const std::vector<std::string>& names) const override;
+  absl::StatusOr<Buffer> Scratch(std::size_t bytes) const override {
+    return Buffer::Allocate(bytes);
+  }
   void RemoveAll(std::string_view prefix) const override;
   bool on_disk() const override { return false; }
 

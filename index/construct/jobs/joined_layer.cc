@@ -74,9 +74,16 @@ absl::Status WriteLists(const NearestLists& nearest, NodeRange nodes, NodeId n, 
               found[f];
       }
     });
-    HMANN_RETURN_IF_ERROR(lists.Append(std::span<const std::byte>(of_first.PackAll(of_lists))));
-    return rest.Append(std::span<const std::byte>(of_others.PackAll(of_rest)));
+    HMANN_RETURN_IF_ERROR(
+        lists.Append(std::span<const std::byte>(PackAll(of_first, of_lists, pool))));
+    return rest.Append(std::span<const std::byte>(PackAll(of_others, of_rest, pool)));
   });
+}
+
+absl::Status AppendGroup(std::span<const std::byte> leaves, ArtifactWriter& writer) {
+  const GroupBytes bytes = leaves.size();
+  HMANN_RETURN_IF_ERROR(writer.Append(&bytes, sizeof(bytes)));
+  return writer.Append(leaves);
 }
 
 }  // namespace
@@ -289,8 +296,10 @@ absl::Status JoinedLayer::MakeLeaves() {
   const auto* near = reinterpret_cast<const std::uint32_t*>(mapped.data());
   const std::vector<NodeRange> jobs = LeafJobs(groups_);
   const std::uint64_t memberships = std::uint64_t{count()} * fan_;
-  PartLoader loader(vectors_, source_.room,
-                    {.of_loaded = sizeof(NodeId), .few = 1, .at_first = groups_}, stages_.job());
+  PartLoader loader(
+      vectors_, source_.room,
+      {.of_loaded = sizeof(NodeId), .few = 1, .at_first = groups_, .only_what_fits = true},
+      stages_.job());
   std::optional<GroupMembers> members;
   std::uint64_t loads = 0;
   const auto collect = [&](NodeRange groups, NodeSubset* nodes) {
@@ -314,7 +323,8 @@ absl::Status JoinedLayer::MakeLeaves() {
     absl::StatusOr<ArtifactWriter> writer = stages_.work().Create(stages_.Name("leaves", job));
     if (!writer.ok()) return writer.status();
     const auto split = [&](NodeRange groups) {
-      const std::vector<NodeId> nodes = loader.nodes().Nodes();
+      const std::vector<NodeId>& nodes = loader.list();
+      if (!loader.fits()) return SplitLarge(nodes, *writer);
       if (std::exchange(loads, loader.loads()) != loader.loads())
         members.emplace(loader.places(), near, fan_, nodes);
       return SplitGroups(
@@ -354,20 +364,24 @@ absl::Status JoinedLayer::SplitGroups(NodeRange groups, std::span<const NodeId> 
                     });
       }
     });
-    for (const std::vector<std::byte>& leaves : made) {
-      const auto bytes = static_cast<GroupBytes>(leaves.size());
-      HMANN_RETURN_IF_ERROR(writer.Append(&bytes, sizeof(bytes)));
-      HMANN_RETURN_IF_ERROR(writer.Append(std::span<const std::byte>(leaves)));
-    }
+    for (const std::vector<std::byte>& leaves : made)
+      HMANN_RETURN_IF_ERROR(AppendGroup(leaves, writer));
     HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
   }
   return absl::OkStatus();
 }
 
+absl::Status JoinedLayer::SplitLarge(std::span<const NodeId> nodes, ArtifactWriter& writer) const {
+  LeafEncoder encoder(stages_.Ranges(count())[0].size());
+  std::vector<std::byte> leaves;
+  HMANN_RETURN_IF_ERROR(
+      ForEachLeaf(nodes, vectors_, source_.kernels, source_.partition, stages_.job().pool,
+                  [&](std::span<const NodeId> leaf) { encoder.Add(leaf, &leaves); }));
+  return AppendGroup(leaves, writer);
+}
+
 absl::Status JoinedLayer::JoinAll() {
   const std::uint64_t of_list = list_length() * (sizeof(NearestLists::Entry) + sizeof(NodeId));
-  HMANN_ASSIGN_OR_RETURN(const StoredLeaves leaves,
-                         StoredLeaves::Map(stages_, LeafJobs(groups_).size(), count()));
   // Half of the room is for lists: of as many ranges as fit, which are joined together,
   // or of a part of one. The rest is for vectors: all of them, loaded once, or those of
   // some groups at a time, loaded again for other lists.
@@ -378,8 +392,11 @@ absl::Status JoinedLayer::JoinAll() {
   const std::uint64_t room =
       source_.room - std::min(source_.room, std::min<std::uint64_t>(size, count()) * of_list);
   const bool whole = count() * PartLoader::BytesOf(vectors_) <= room;
+  const std::uint64_t few = std::max(room / 4 / PartLoader::BytesOf(vectors_), kFew);
+  HMANN_ASSIGN_OR_RETURN(const StoredLeaves leaves,
+                         StoredLeaves::Map(stages_, LeafJobs(groups_).size(), count(), few));
   NodeRange loaded{0, 0};  // nodes that the loader was filled for
-  PartLoader loader(vectors_, room, {.few = 1, .at_first = groups_}, stages_.job());
+  PartLoader loader(vectors_, room, {.few = 1, .at_first = leaves.pieces()}, stages_.job());
   std::optional<NearestLists> nearest;
   const auto join = [&](NodeId first, NodeId run) -> absl::Status {
     const auto last = static_cast<NodeId>(std::min<std::uint64_t>(run, first + size));
@@ -411,9 +428,9 @@ absl::Status JoinedLayer::JoinPart(const StoredLeaves& leaves, NodeRange wanted,
                                    NearestLists& nearest) const {
   ThreadPool& pool = stages_.job().pool;
   absl::Status read;  // error of what `collect` has read
-  const auto collect = [&](NodeRange groups, NodeSubset* nodes) {
+  const auto collect = [&](NodeRange pieces, NodeSubset* nodes) {
     if (nodes == nullptr) return std::uint64_t{0};
-    read = leaves.ForEach(groups, wanted, pool, [&](std::span<const NodeId> members, int) {
+    read = leaves.ForEach(pieces, wanted, pool, [&](std::span<const NodeId> members, int) {
       for (const NodeId member : members) nodes->Add(member);
     });
     return std::uint64_t{0};
@@ -424,13 +441,14 @@ absl::Status JoinedLayer::JoinPart(const StoredLeaves& leaves, NodeRange wanted,
   const auto join = [&](std::span<const NodeId> members, int thread) {
     if (!stages_.job().Cancelled()) joins[static_cast<std::size_t>(thread)].Run(members);
   };
-  return loader.For({0, groups_}, groups_, collect, [&](NodeRange groups) {
+  const NodeId all = leaves.pieces();
+  return loader.For({0, all}, all, collect, [&](NodeRange pieces) {
     HMANN_RETURN_IF_ERROR(read);
-    HMANN_RETURN_IF_ERROR(leaves.ForEach(groups, nearest.nodes(), pool, join));
-    const auto upto = [&](NodeId group) {
-      return std::uint64_t{nearest.nodes().size()} * group / groups_;
+    HMANN_RETURN_IF_ERROR(leaves.ForEach(pieces, nearest.nodes(), pool, join));
+    const auto upto = [&](NodeId piece) {
+      return std::uint64_t{nearest.nodes().size()} * piece / all;
     };
-    stages_.job().progress.Advance(upto(groups.last) - upto(groups.first));
+    stages_.job().progress.Advance(upto(pieces.last) - upto(pieces.first));
     return stages_.job().CheckCancelled();
   });
 }

@@ -112,6 +112,8 @@ class JoinedLayer {
                            const PartLoader& loader,
                            const std::function<std::span<const NodeId>(NodeId)>& members,
                            ArtifactWriter& writer) const;
+  /// The same of one group, whose nodes do not fit.
+  absl::Status SplitLarge(std::span<const NodeId> nodes, ArtifactWriter& writer) const;
   absl::Status JoinAll();
   /// Fills `nearest`. Loads vectors for the nodes `wanted`, which may be more.
   absl::Status JoinPart(const StoredLeaves& leaves, NodeRange wanted, PartLoader& loader,

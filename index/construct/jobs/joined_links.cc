@@ -138,7 +138,8 @@ class LinksBothWays {
     for (std::size_t r = Of(nodes.first); r <= Of(nodes.last - 1); ++r) {
       if (own_[r] != nullptr) continue;
       HMANN_ASSIGN_OR_RETURN(StoredLinks links, StoredLinks::Map(*stages_, "links", r, ranges_[r]));
-      HMANN_ASSIGN_OR_RETURN(LinkSources sources, LinkSources::Make(ranges_, r, ways_, links));
+      HMANN_ASSIGN_OR_RETURN(LinkSources sources,
+                             LinkSources::Make(ranges_, r, ways_, links, stages_->job().pool));
       own_[r] = std::make_unique<Own>(Own{std::move(links), std::move(sources)});
     }
     return absl::OkStatus();
@@ -216,7 +217,7 @@ absl::Status JoinedLayer::ChooseLinks() {
         const auto make = [&](NodeRange part) {
           HMANN_RETURN_IF_ERROR(read);
           linker.Number();
-          const std::vector<NodeId> nodes = loader.nodes().Nodes();
+          const std::vector<NodeId>& nodes = loader.list();
           const LayerView view{nullptr,
                                loader.nodes().size(),
                                list_length(),
@@ -274,7 +275,7 @@ absl::Status JoinedLayer::MergeInto(
     ArtifactWriter& writer, const std::function<void(NodeId, std::span<NodeId>)>& finish) const {
   const std::uint32_t most = list_length();
   const NodeSubset& loaded = loader.nodes();
-  const std::vector<NodeId> nodes = loaded.Nodes();
+  const std::vector<NodeId>& nodes = loader.list();
   const LayerView view{
       nullptr,         loaded.size(), most, loader.vectors().rows.data(), loader.vectors().stride,
       &source_.kernels};
@@ -310,7 +311,7 @@ absl::Status JoinedLayer::MergeInto(
                                      stages_.job().progress.Advance(end - begin);
                                    });
     HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
-    return writer.Append(std::span<const std::byte>(packing.PackAll(out)));
+    return writer.Append(std::span<const std::byte>(PackAll(packing, out, stages_.job().pool)));
   });
 }
 

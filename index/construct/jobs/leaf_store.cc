@@ -26,6 +26,27 @@ bool TakeFront(std::span<const std::byte>& bytes, T* value) {
   return true;
 }
 
+/// Cuts the leaves of a group between two of them into pieces of up to `most` bytes.
+void CutLeaves(std::span<const std::byte> leaves, std::uint64_t most,
+               std::vector<std::span<const std::byte>>* pieces) {
+  std::span<const std::byte> rest = leaves;
+  while (leaves.size() > most) {
+    std::span<const std::byte> next = rest;
+    LeafHead head;
+    const bool whole = TakeFront(next, &head) && head.bytes <= next.size();
+    if (!whole) break;  // ForEach reports it
+    next = next.subspan(head.bytes);
+    const std::size_t before = leaves.size() - rest.size();
+    if (before > 0 && before + (rest.size() - next.size()) > most) {
+      pieces->push_back(leaves.first(before));
+      leaves = leaves.subspan(before);
+    }
+    rest = next;
+    if (rest.empty()) break;
+  }
+  pieces->push_back(leaves);
+}
+
 /// Decodes the members of a leaf; returns false for a malformed one.
 bool Decode(std::span<const std::byte> bytes, NodeId n, std::vector<NodeId>* members) {
   members->clear();
@@ -65,7 +86,8 @@ void LeafEncoder::Add(std::span<const NodeId> members, std::vector<std::byte>* o
   out->insert(out->end(), encoded_.begin(), encoded_.end());
 }
 
-absl::StatusOr<StoredLeaves> StoredLeaves::Map(const Stages& stages, std::size_t jobs, NodeId n) {
+absl::StatusOr<StoredLeaves> StoredLeaves::Map(const Stages& stages, std::size_t jobs, NodeId n,
+                                               std::uint64_t most) {
   StoredLeaves leaves;
   leaves.n_ = n;
   leaves.range_ = stages.Ranges(n)[0].size();
@@ -77,21 +99,21 @@ absl::StatusOr<StoredLeaves> StoredLeaves::Map(const Stages& stages, std::size_t
     for (GroupBytes bytes = 0; !rest.empty(); rest = rest.subspan(bytes)) {
       if (!TakeFront(rest, &bytes) || bytes > rest.size())
         return DataLoss(stages.Name("leaves", j), ": no leaves");
-      leaves.groups_.push_back(rest.first(bytes));
+      CutLeaves(rest.first(bytes), most, &leaves.pieces_);
     }
   }
   return leaves;
 }
 
 absl::Status StoredLeaves::ForEach(
-    NodeRange groups, NodeRange nodes, ThreadPool& pool,
+    NodeRange pieces, NodeRange nodes, ThreadPool& pool,
     const std::function<void(std::span<const NodeId> members, int thread)>& take) const {
   const RangeMask ranges = RangesWith(nodes, range_);
-  std::atomic<bool> damaged{groups.last > groups_.size()};
-  pool.ParallelFor(groups.size(), 1, [&](std::size_t begin, std::size_t end, int thread) {
+  std::atomic<bool> damaged{pieces.last > pieces_.size()};
+  pool.ParallelFor(pieces.size(), 1, [&](std::size_t begin, std::size_t end, int thread) {
     std::vector<NodeId> members;
-    for (std::size_t g = begin; g < end && !damaged; ++g) {
-      std::span<const std::byte> rest = groups_[groups.first + g];
+    for (std::size_t p = begin; p < end && !damaged; ++p) {
+      std::span<const std::byte> rest = pieces_[pieces.first + p];
       for (LeafHead head; !rest.empty(); rest = rest.subspan(head.bytes)) {
         if (!TakeFront(rest, &head) || head.bytes > rest.size() ||
             ((head.ranges & ranges) != 0 && !Decode(rest.first(head.bytes), n_, &members))) {

@@ -37,19 +37,24 @@ class LeafEncoder {
 /// The leaves that a stage made, mapped.
 class StoredLeaves {
  public:
-  /// `jobs`: the number of jobs of the stage. Errors: those of Artifacts::Map; DATA_LOSS.
-  static absl::StatusOr<StoredLeaves> Map(const Stages& stages, std::size_t jobs, NodeId n);
+  /// `jobs`: the number of jobs of the stage. `most`: bytes of a piece, unless a single
+  /// leaf has more; it has at most as many members. Errors: those of Artifacts::Map;
+  /// DATA_LOSS.
+  static absl::StatusOr<StoredLeaves> Map(const Stages& stages, std::size_t jobs, NodeId n,
+                                          std::uint64_t most);
 
-  /// Calls `take` with the members, ascending, of each leaf in `groups` that has some
+  /// The number of pieces: groups, or parts of those that are large.
+  NodeId pieces() const { return static_cast<NodeId>(pieces_.size()); }
+  /// Calls `take` with the members, ascending, of each leaf in `pieces` that has some
   /// members in `nodes`. Errors: DATA_LOSS for a malformed leaf.
   absl::Status ForEach(
-      NodeRange groups, NodeRange nodes, ThreadPool& pool,
+      NodeRange pieces, NodeRange nodes, ThreadPool& pool,
       const std::function<void(std::span<const NodeId> members, int thread)>& take) const;
 
  private:
   NodeId n_ = 0, range_ = 0;
   std::vector<Buffer> files_;
-  std::vector<std::span<const std::byte>> groups_;
+  std::vector<std::span<const std::byte>> pieces_;
 };
 
 /// The size in bytes of a group of leaves, stored in front of them.

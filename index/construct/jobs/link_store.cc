@@ -1,5 +1,7 @@
 #include "index/construct/jobs/link_store.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -97,34 +99,51 @@ bool ForEachWay(const Buffer& ways, std::size_t range, std::size_t ranges, NodeR
 
 absl::StatusOr<LinkSources> LinkSources::Make(const std::vector<NodeRange>& ranges,
                                               std::size_t range, std::span<const Buffer> ways,
-                                              const StoredLinks& own) {
+                                              const StoredLinks& own, ThreadPool& pool) {
   const NodeRange targets = ranges[range];
   LinkSources made;
   made.first_ = targets.first;
+  // The ways of each other range, then the range's own links, some nodes at a time.
+  constexpr NodeId kAtOnce = 4096;
+  const std::size_t tasks = ranges.size() + (targets.size() + kAtOnce - 1) / kAtOnce;
+  std::atomic<bool> whole = true;
   const auto for_each = [&](const std::function<void(NodeId, NodeId)>& take) {
-    std::vector<NodeId> links;
-    for (std::size_t r = 0; r < ranges.size(); ++r) {
-      if (r != range) {
-        if (!ForEachWay(ways[r], range, ranges.size(), targets, ranges.back().last, take))
-          return false;
-        continue;
+    pool.ParallelFor(tasks, 1, [&](std::size_t task, std::size_t, int) {
+      if (task < ranges.size()) {
+        if (task != range &&
+            !ForEachWay(ways[task], range, ranges.size(), targets, ranges.back().last, take))
+          whole = false;
+        return;
       }
-      for (NodeId node = targets.first; node < targets.last; ++node) {
+      std::vector<NodeId> links;
+      const auto first = targets.first + static_cast<NodeId>(task - ranges.size()) * kAtOnce;
+      for (NodeId node = first; node < std::min(targets.last, first + kAtOnce); ++node) {
         links.clear();
         own.Append(node, &links);
         for (const NodeId link : links) {
           if (link - targets.first < targets.size()) take(link - targets.first, node);
         }
       }
-    }
-    return true;
+    });
   };
   std::vector<std::uint64_t> at(std::size_t{targets.size()} + 1);
-  if (!for_each([&](NodeId place, NodeId) { ++at[place + 1]; })) return DamagedStore("ways");
+  for_each([&](NodeId place, NodeId) { std::atomic_ref(at[place + 1]).fetch_add(1); });
+  if (!whole) return DamagedStore("ways");
   std::partial_sum(at.begin(), at.end(), at.begin());
   made.nodes_.resize(at.back());
   made.ends_.assign(at.begin() + 1, at.end());
-  for_each([&](NodeId place, NodeId source) { made.nodes_[at[place]++] = source; });
+  for_each([&](NodeId place, NodeId source) {
+    made.nodes_[std::atomic_ref(at[place]).fetch_add(1)] = source;
+  });
+  pool.ParallelFor(targets.size(), kAtOnce, [&](std::size_t begin, std::size_t end, int) {
+    auto list =
+        made.nodes_.begin() + static_cast<std::ptrdiff_t>(begin == 0 ? 0 : made.ends_[begin - 1]);
+    for (std::size_t place = begin; place < end; ++place) {
+      const auto last = made.nodes_.begin() + static_cast<std::ptrdiff_t>(made.ends_[place]);
+      std::sort(list, last);
+      list = last;
+    }
+  });
   return made;
 }
 

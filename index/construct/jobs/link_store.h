@@ -61,7 +61,8 @@ class LinkSources {
   /// `ways`: what WayWriter wrote, for every range; `own`: the links of the range itself.
   /// Errors: DATA_LOSS.
   static absl::StatusOr<LinkSources> Make(const std::vector<NodeRange>& ranges, std::size_t range,
-                                          std::span<const Buffer> ways, const StoredLinks& own);
+                                          std::span<const Buffer> ways, const StoredLinks& own,
+                                          ThreadPool& pool);
   /// The nodes that link to `node`, ascending.
   std::span<const NodeId> Of(NodeId node) const {
     const std::uint64_t begin = node == first_ ? 0 : ends_[node - first_ - 1];

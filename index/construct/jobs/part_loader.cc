@@ -14,6 +14,7 @@ PartLoader::PartLoader(const NodeVectors& vectors, std::uint64_t room, const Cos
                vectors.stride};
     nodes_.AddFirst(vectors.count);
     nodes_.Number();
+    list_ = nodes_.Nodes();
   }
   size_ = costs_.at_first;
   if (size_ > 0) return;
@@ -44,6 +45,7 @@ absl::Status PartLoader::Load(NodeRange range, NodeId run, const Collect& collec
     return absl::OkStatus();
   }
   loaded_ = {};
+  list_ = {};
   for (;;) {
     size_ = std::max(size_ - size_ % few, few);
     places_ = {range.first, range.first + std::min(size_, end - range.first)};
@@ -52,7 +54,8 @@ absl::Status PartLoader::Load(NodeRange range, NodeId run, const Collect& collec
     const std::uint64_t each = BytesOf(vectors_) + costs_.of_loaded;
     const std::uint64_t need =
         besides + nodes_.Number() * each + std::min(places_.size(), range.size()) * costs_.of_part;
-    // The smallest part may exceed the room: it takes some tens of MiB.
+    fits_ = need <= room_ || !costs_.only_what_fits;
+    // The smallest part may exceed the room.
     if (need <= room_ || places_.size() <= few) {
       if (need <= room_ / 2)
         size_ = static_cast<NodeId>(std::min<std::uint64_t>(kNoNode / 2, std::uint64_t{size_} * 2));
@@ -60,7 +63,9 @@ absl::Status PartLoader::Load(NodeRange range, NodeId run, const Collect& collec
     }
     size_ = (places_.size() + 1) / 2;
   }
-  HMANN_ASSIGN_OR_RETURN(loaded_, vectors_.Gather(nodes_.Nodes(), job_.pool));
+  list_ = nodes_.Nodes();
+  if (!fits_) return absl::OkStatus();
+  HMANN_ASSIGN_OR_RETURN(loaded_, vectors_.Gather(list_, job_.pool));
   return absl::OkStatus();
 }
 

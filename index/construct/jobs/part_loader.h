@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "index/base/task_context.h"
@@ -22,8 +23,9 @@ class PartLoader {
   struct Costs {
     std::uint64_t of_loaded = 0;  ///< per loaded node
     std::uint64_t of_part = 0;    ///< per place of the part that is made
-    NodeId few = 4096;            ///< places are loaded in multiples of this, the smallest part
+    NodeId few = 256;             ///< places are loaded in multiples of this, the smallest part
     NodeId at_first = 0;          ///< places that are tried first; 0: about as many as fit
+    bool only_what_fits = false;  ///< a smallest part that exceeds the room is not loaded
   };
   /// Adds the nodes that some places need and prepares whatever else they need. Returns
   /// the bytes that this takes. `nodes` is nullptr where all vectors are in memory.
@@ -46,10 +48,14 @@ class PartLoader {
     return vectors.stride + NodeVectors::kBytesOfGather + sizeof(NodeId);
   }
 
-  /// The loaded nodes, their vectors by number, and how often that has changed.
+  /// The loaded nodes, the same as an ascending list, their vectors by number, and how
+  /// often that has changed.
   const NodeSubset& nodes() const { return nodes_; }
+  const std::vector<NodeId>& list() const { return list_; }
   const StoredVectors& vectors() const { return loaded_; }
   bool has_all() const { return vectors_.all != nullptr; }
+  /// Whether the vectors of nodes() are loaded; see Costs::only_what_fits.
+  bool fits() const { return fits_; }
   const std::byte* Row(NodeId node) const { return loaded_.Row(nodes_.Local(node)); }
   NodeRange places() const { return places_; }
   std::uint64_t loads() const { return loads_; }
@@ -62,10 +68,12 @@ class PartLoader {
   Costs costs_;
   const TaskContext& job_;
   NodeSubset nodes_;
+  std::vector<NodeId> list_;
   StoredVectors loaded_;
   NodeRange places_{0, 0};
   NodeId size_ = 0;  ///< places that are tried next
   std::uint64_t loads_ = 0;
+  bool fits_ = true;
 };
 
 }  // namespace hmann

@@ -179,6 +179,9 @@ inline constexpr LayerStage kLayerStages[] = {
     {"final", {"final"}, {"hubs", "back"}, true},
 };
 constexpr std::size_t kStagesOfL0Alone = 2;
+/// An L0 that is inserted has a stage "inserted" instead: its links are kept that often
+/// while it is inserted, and again while it is refined.
+constexpr unsigned kCheckpoints = 8;
 /// Those of a layer that is cut into parts (PartedLayer). The second has a job per part.
 inline constexpr LayerStage kPartedStages[] = {
     {"shelf", {"shelf"}},  // members of each part

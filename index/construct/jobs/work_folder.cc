@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 4;
+constexpr int kVersion = 5;
 constexpr char kFormat[] = "hmann work folder";
 constexpr char kManifest[] = "manifest.json", kLock[] = "lock", kSuffix[] = ".part";
 /// Reads the footer of a file that is whole, to judge by its size.
@@ -182,6 +182,28 @@ absl::StatusOr<Buffer> WorkFolder::Map(const std::vector<std::string>& names) co
   return room;
 }
 
+absl::StatusOr<Buffer> WorkFolder::Scratch(std::size_t bytes) const {
+  if (bytes == 0) return Buffer();
+  HMANN_ASSIGN_OR_RETURN(Buffer room, Buffer::Reserve(bytes));
+  const std::string path = UniqueName(absl::StrCat(path_, "/scratch.tmp"));
+  HMANN_ASSIGN_OR_RETURN(const FileDescriptor file,
+                         FileDescriptor::Open(path, O_RDWR | O_CREAT | O_EXCL, 0600));
+  ::unlink(path.c_str());
+  // A page of a file that has no block yet could not be written on a full disk.
+  if (const int error = ::posix_fallocate(file.fd(), 0, static_cast<off_t>(bytes)); error != 0)
+    return ErrnoError(error, "reserve", path);
+  void* const mapped =
+      ::mmap(room.data(), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.fd(), 0);
+  if (mapped == MAP_FAILED) return ErrnoError(errno, "map", path);
+  room.AdviseRandom(true);
+  scratch_bytes_ += bytes;
+  return Buffer::Of(std::shared_ptr<Buffer>(new Buffer(std::move(room)), [this](Buffer* gone) {
+    MostBytes();
+    scratch_bytes_ -= gone->size();
+    delete gone;
+  }));
+}
+
 void WorkFolder::RemoveAll(std::string_view prefix) const {
   MostBytes();
   std::error_code error;
@@ -203,7 +225,9 @@ std::uint64_t WorkFolder::BytesOf(const std::string& path) {
   return bytes;
 }
 
-std::uint64_t WorkFolder::MostBytes() const { return most_bytes_ = std::max(most_bytes_, Bytes()); }
+std::uint64_t WorkFolder::MostBytes() const {
+  return most_bytes_ = std::max(most_bytes_, Bytes() + scratch_bytes_);
+}
 
 void WorkFolder::Remove(const std::string& path) {
   std::error_code error;

@@ -40,6 +40,7 @@ class WorkFolder : public Artifacts {
   bool Has(const std::string& name) const override;
   absl::StatusOr<ArtifactWriter> Create(const std::string& name) const override;
   absl::StatusOr<Buffer> Map(const std::vector<std::string>& names) const override;
+  absl::StatusOr<Buffer> Scratch(std::size_t bytes) const override;
   void RemoveAll(std::string_view prefix) const override;
   /// Bytes of all files now, and at most so far. Only RemoveAll reduces them.
   std::uint64_t Bytes() const { return BytesOf(path_); }
@@ -60,7 +61,7 @@ class WorkFolder : public Artifacts {
   std::string path_;
   FileLock lock_;
   bool goes_on_ = false;
-  mutable std::uint64_t most_bytes_ = 0;
+  mutable std::uint64_t most_bytes_ = 0, scratch_bytes_ = 0;
 };
 
 }  // namespace hmann

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -28,6 +29,7 @@ std::vector<std::string_view> StagesOfL0(bool parted) {
   for (const LayerStage& stage : StagesOf(parted)) names.emplace_back(stage.name);
   return names;
 }
+std::vector<std::string_view> StagesOfInsertion() { return {"hash", "inserted", "final"}; }
 std::vector<std::string_view> StagesOfL1(bool parted) {
   const std::vector<std::string_view> names = StagesOfL0(parted);
   return {names.begin() + 1, names.end() - kStagesOfL0Alone};
@@ -58,6 +60,15 @@ void Count(const std::string& path, const std::set<std::string>& names, const st
       std::chrono::duration<double>(*last - *first).count() / static_cast<double>(times.size() - 1);
   if (stage.jobs > stage.made)
     status.seconds_left = status.seconds_a_job * static_cast<double>(stage.jobs - stage.made);
+}
+
+/// The number behind `prefix` in the names of artifacts.
+std::uint64_t NumberBehind(const std::string& prefix, const std::set<std::string>& names) {
+  std::uint64_t number = 0;
+  const auto at = names.lower_bound(prefix);
+  if (at == names.end() || !at->starts_with(prefix)) return 0;
+  std::from_chars(at->data() + prefix.size(), at->data() + at->size(), number);
+  return number;
 }
 
 }  // namespace
@@ -91,6 +102,7 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
     if (entry.path().extension() == ".part") names.insert(entry.path().filename().string());
   }
   const NodeId rows = number("rows");
+  const bool refines = of.contains("alpha") && of["alpha"].is_number() && of["alpha"] > 1;
   const auto add = [&](const std::string& layer, std::string_view name, NodeId n) {
     WorkStatus::Stage stage;
     const std::string whole = layer + "-" + std::string(name);
@@ -99,9 +111,11 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
     stage.jobs = name == "leaves"     ? CountLeafJobs(n)
                  : name == "part"     ? PartsOf(n)
                  : name == "backbone" ? 1
+                 : name == "inserted" ? kCheckpoints * (refines ? 2 : 1)
                  : layer == "l0"      ? RangesOf(n, rows).size()
                                       : RangesOf(n).size();
     Count(path, names, absl::StrCat(whole, "-"), stage, status);
+    if (name == "inserted") stage.made = NumberBehind(whole + "-", names);
     if (name == "backbone") stage.made = names.count("l0-hubs-links.part");
     if (stage.done) stage.made = stage.jobs;
     status.stages.push_back(std::move(stage));
@@ -115,7 +129,9 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
   };
   const NodeId linked = unique("l0-unique.part", rows);
   const bool finished = of.contains("finished") && of["finished"] == true;
-  for (const std::string_view name : StagesOfL0(PartsOf(linked) > 1)) {
+  const bool inserts = !finished && of.contains("method") && of["method"] == "insertion";
+  for (const std::string_view name :
+       inserts ? StagesOfInsertion() : StagesOfL0(PartsOf(linked) > 1)) {
     // For a finished index these are copied, and the others are not made.
     if (finished && name != "hash" && name != "final") continue;
     add("l0", name, name == "hash" || name == "final" ? rows : linked);

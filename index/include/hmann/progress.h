@@ -56,6 +56,7 @@ struct PhaseTime {
   std::string name;
   double seconds = 0, cpu_seconds = 0;
   std::uint64_t anonymous_bytes = 0;
+  double serial_seconds = 0;  ///< CPU time that more threads would not divide
 };
 
 }  // namespace hmann
