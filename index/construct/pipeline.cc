@@ -368,7 +368,7 @@ absl::Status Pipeline::AddCodes(IndexContents& contents) {
 }
 
 absl::Status Pipeline::Write() {
-  phases_.Begin("write", n_, "records");
+  phases_.Begin("codes", 0, "vectors");
   id_of_node_.resize(n_);
   for (NodeId id = 0; id < n_; ++id) id_of_node_[node_of_id_[id]] = id;
   const std::size_t code = inputs_->bits() > 0 ? CodeBytes(kernels_.dim, inputs_->bits()) : 0;
@@ -403,6 +403,8 @@ absl::Status Pipeline::Write() {
   };
   HMANN_RETURN_IF_ERROR(AddCodes(contents));
   AdviseRandom(false);
+  phases_.End("codes");
+  phases_.Begin("write", n_, "records");
   HMANN_ASSIGN_OR_RETURN(report_.info,
                          WriteIndex(options_.out, contents, job_.progress, job_.cancelled));
   if (MayHaveScalarCodes(kernels_.dtype, n_, kernels_.row_bytes) && report_.info.scalar_bits == 0) {

@@ -21,6 +21,7 @@
 #include "index/base/status_macros.h"
 #include "index/base/units.h"
 #include "index/construct/bounded.h"
+#include "index/construct/graph/bottom_layer.h"
 #include "index/construct/inputs.h"
 #include "index/construct/jobs/partition.h"
 #include "index/construct/jobs/work_folder.h"
@@ -36,9 +37,8 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kFewestRows = 4000, kMostRows = 256'000, kGrowth = 4;
 constexpr double kSampleSeconds = 4;
 /// CPU of joining and linking within bounded memory relative to the same in memory,
-/// because lists are compared from one side and vectors are loaded again. Measured on a
-/// million SIFT vectors within 150 MiB: 1.7 for joining, 1.8 for choosing links, 2.3 for
-/// linking back. For other data and sizes it is a guess.
+/// because lists are compared from one side and vectors are copied again. Measured on a
+/// million SIFT vectors within 150 MiB; for other data and sizes it is a guess.
 constexpr double kBounded = 1.7;
 
 /// Checks the disks of folder and index, which may be the same. An interrupted build's
@@ -92,25 +92,33 @@ bool EndsInOneOf(std::string_view phase, std::initializer_list<std::string_view>
 /// How much more a phase does for n rows than for `sample`, by counts: a vector is in
 /// PartitionOptions::fan groups, and an insertion is a search, which grows with the
 /// logarithm. Seconds of two short trials would say less: they are noisy.
-double GrowthOf(const std::string& phase, double promoted, std::uint64_t sample, std::uint64_t n) {
+double GrowthOf(const std::string& phase, BuildMethod method, double promoted, std::uint64_t sample,
+                std::uint64_t n) {
   const auto work = [&](std::uint64_t rows) {
-    const auto count = static_cast<double>(rows);
-    const auto joined =
-        static_cast<std::uint64_t>(phase.starts_with("L1 ") ? count * promoted : count);
-    if (EndsInOneOf(phase, {"split", "join"})) return count * PartitionFor(joined, 0).fan;
-    return EndsInOneOf(phase, {"insert", "backbone", "promote"}) ? count * std::log(count) : count;
+    const auto upper = static_cast<NodeId>(promoted * static_cast<double>(rows));
+    NodeId inserted = 0;
+    if (phase == "insert") inserted = static_cast<NodeId>(rows);
+    if (phase == "backbone") inserted = BackboneOf(static_cast<NodeId>(rows), kBackboneOfL0);
+    if (phase == "promote")
+      inserted = method == BuildMethod::kInsertion ? upper : BackboneOf(upper, kBackboneOfL1);
+    if (inserted > 0) return inserted * std::log(inserted + 1.0);
+    if (phase == "self-recall" || phase == "codes") return 1.0;  // of a sample
+    const bool groups = EndsInOneOf(phase, {"split", "join"});
+    return static_cast<double>(rows) *
+           (groups ? PartitionFor(phase.starts_with("L1 ") ? upper : rows, 0).fan : 1);
   };
   return work(n) / work(sample);
 }
 
-/// Forecasts the build out of the phases of a trial of `sample` rows, the last of which
-/// is their sum.
-void AddPhases(const std::vector<PhaseTime>& phases, double promoted, bool bounded,
-               std::uint64_t sample, BuildForecast& forecast) {
+/// Forecasts the build out of the phases of the trial, the last of which is their sum.
+void AddPhases(const std::vector<PhaseTime>& phases, bool bounded, BuildForecast& forecast) {
+  const PlanShape& shape = forecast.shape;
+  const double promoted = static_cast<double>(forecast.structure.n1) / static_cast<double>(shape.n);
   double grown = 0;
   for (std::size_t i = 0; i + 1 < phases.size(); ++i) {
     const PhaseTime& phase = phases[i];
-    const double growth = GrowthOf(phase.name, promoted, sample, forecast.shape.n);
+    const double growth =
+        GrowthOf(phase.name, shape.method, promoted, forecast.measured_rows, shape.n);
     const double times =
         bounded && EndsInOneOf(phase.name, {"join", "select", "link back", "merge backbone"})
             ? kBounded
@@ -167,8 +175,7 @@ absl::StatusOr<BuildForecast> ForecastBuild(const BuildOptions& options, Progres
     if (rows == n || rows >= kMostRows || phases.back().seconds > kSampleSeconds) break;
   }
   forecast.measured_seconds = phases.back().seconds;
-  AddPhases(phases, static_cast<double>(n1) / static_cast<double>(n), options.memory > 0,
-            forecast.measured_rows, forecast);
+  AddPhases(phases, options.memory > 0, forecast);
   const PlanShape& shape = forecast.shape;
   const std::uint64_t base = n * shape.dim * SizeOf(shape.dtype);
   if (forecast.estimate.bounded.has_value() && !options.base.empty()) {

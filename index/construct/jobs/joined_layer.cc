@@ -381,16 +381,20 @@ absl::Status JoinedLayer::SplitLarge(std::span<const NodeId> nodes, ArtifactWrit
 }
 
 absl::Status JoinedLayer::JoinAll() {
-  const std::uint64_t of_list = list_length() * (sizeof(NearestLists::Entry) + sizeof(NodeId));
+  const std::uint64_t of_list = list_length() * sizeof(NearestLists::Entry);
   // Half of the room is for lists: of as many ranges as fit, which are joined together,
   // or of a part of one. The rest is for vectors: all of them, loaded once, or those of
   // some groups at a time, loaded again for other lists.
   constexpr std::uint64_t kFew = 4096;
   const std::uint64_t range_size = stages_.Ranges(count())[0].size();
-  const std::uint64_t fit = std::max(source_.room / 2 / of_list, kFew);
+  // Room for copies of those that are being written.
+  const std::uint64_t written = kNodesOfPart * of_list;
+  const std::uint64_t half = source_.room / 2;
+  const std::uint64_t fit = std::max((half - std::min(half, written)) / of_list, kFew);
   const std::uint64_t size = fit - fit % (fit < range_size ? kFew : range_size);
   const std::uint64_t room =
-      source_.room - std::min(source_.room, std::min<std::uint64_t>(size, count()) * of_list);
+      source_.room -
+      std::min(source_.room, std::min<std::uint64_t>(size, count()) * of_list + written);
   const bool whole = count() * PartLoader::BytesOf(vectors_) <= room;
   const std::uint64_t few = std::max(room / 4 / PartLoader::BytesOf(vectors_), kFew);
   HMANN_ASSIGN_OR_RETURN(const StoredLeaves leaves,
