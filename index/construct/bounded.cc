@@ -167,10 +167,8 @@ std::uint64_t JoinPasses(std::uint64_t n, const BuildShape& shape, std::uint64_t
   const std::uint64_t loaded = n * (shape.stride + 3 * kIdBytes);
   const std::uint64_t range = n / 32 * 3 * lists;  // of the new range, and its lists
   const std::uint64_t left = room > 2 * range ? room - range : std::max(room / 2, kLeastRoom / 2);
-  // Lists take half of the room: those of some ranges, or of a part of one. They need
-  // nearly all groups.
-  const std::uint64_t held = std::max(room, kLeastRoom) / 2 / (2 * lists), of_range = n / 32 + 1;
-  const std::uint64_t at_once = std::min(n, held < of_range ? held : held - held % of_range);
+  // Lists take half of the room. They need nearly all groups.
+  const std::uint64_t at_once = std::min(n, std::max(room, kLeastRoom) / 2 / (2 * lists));
   const std::uint64_t of_vectors = std::max(room, kLeastRoom) - at_once * 2 * lists;
   const std::uint64_t joins =
       loaded <= of_vectors ? 1 : Loads(n, at_once) * GroupLoads(loaded, of_vectors);

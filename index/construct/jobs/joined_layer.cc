@@ -382,16 +382,14 @@ absl::Status JoinedLayer::SplitLarge(std::span<const NodeId> nodes, ArtifactWrit
 
 absl::Status JoinedLayer::JoinAll() {
   const std::uint64_t of_list = list_length() * sizeof(NearestLists::Entry);
-  // Half of the room is for lists: of as many ranges as fit, which are joined together,
-  // or of a part of one. The rest is for vectors: all of them, loaded once, or those of
-  // some groups at a time, loaded again for other lists.
+  // Half of the room is for lists, of as many nodes as fit. The rest is for vectors: all
+  // of them, loaded once, or those of some groups at a time, loaded again for other
+  // lists.
   constexpr std::uint64_t kFew = 4096;
-  const std::uint64_t range_size = stages_.Ranges(count())[0].size();
   // Room for copies of those that are being written.
   const std::uint64_t written = kNodesOfPart * of_list;
   const std::uint64_t half = source_.room / 2;
-  const std::uint64_t fit = std::max((half - std::min(half, written)) / of_list, kFew);
-  const std::uint64_t size = fit - fit % (fit < range_size ? kFew : range_size);
+  const std::uint64_t size = std::max((half - std::min(half, written)) / of_list, kFew);
   const std::uint64_t room =
       source_.room -
       std::min(source_.room, std::min<std::uint64_t>(size, count()) * of_list + written);
@@ -416,10 +414,8 @@ absl::Status JoinedLayer::JoinAll() {
       {.phase = "join", .stage = "lists", .n = count(), .beside = "rest"},
       [&](NodeRange range, ArtifactWriter& lists, ArtifactWriter& rest) {
         for (NodeRange part = range; part.first < range.last; part.first = part.last) {
-          if (!nearest.has_value() || !nearest->Holds(part.first)) {
-            HMANN_RETURN_IF_ERROR(
-                join(part.first, size < range_size ? range.last : stages_.RunEnd(count())));
-          }
+          if (!nearest.has_value() || !nearest->Holds(part.first))
+            HMANN_RETURN_IF_ERROR(join(part.first, stages_.RunEnd(count())));
           part.last = std::min(range.last, nearest->nodes().last);
           HMANN_RETURN_IF_ERROR(
               WriteLists(*nearest, part, count(), stages_.job().pool, lists, rest));
