@@ -86,6 +86,10 @@ BoundedMemory RoomsOf(const BuildShape& shape, std::uint64_t memory) {
 
 absl::StatusOr<BoundedMemory> DivideMemory(const BuildShape& shape, std::uint64_t memory,
                                            int workers) {
+  if (shape.inner_product) {
+    return Unimplemented(
+        "build-memory: an index of inner products is built in memory only: leave it out");
+  }
   std::uint64_t least = FixedBytes(shape) + kLeastRoom;
   if (workers > 0) {
     least =
@@ -288,10 +292,6 @@ std::string StandingPart(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<WorkFolder>> OpenWorkFolder(const BuildOptions& options,
                                                            const BuildInputs& inputs, NodeId n1) {
-  if (inputs.kernels().metric == Metric::kInnerProduct) {
-    return Unimplemented(
-        "build-memory: an index of inner products is built in memory only: leave it out");
-  }
   HMANN_ASSIGN_OR_RETURN(std::unique_ptr<WorkFolder> work,
                          WorkFolder::Open(options.work, IdentityOf(options, inputs, n1)));
   // Refuses only what surely cannot work, however wrong the estimate is.

@@ -25,7 +25,8 @@ struct BoundedMemory {
 std::uint64_t FixedBytes(const BuildShape& shape);
 
 /// Divides `memory` between `workers` workers and the process that waits for them.
-/// Errors: RESOURCE_EXHAUSTED naming the smallest memory that works.
+/// Errors: RESOURCE_EXHAUSTED naming the smallest memory that works; UNIMPLEMENTED for
+/// inner products.
 absl::StatusOr<BoundedMemory> DivideMemory(const BuildShape& shape, std::uint64_t memory,
                                            int workers);
 /// One worker's part of `memory`.
@@ -59,7 +60,7 @@ absl::Status CheckDiskRoom(const std::string& path, const char* what, std::uint6
 std::string StandingPart(const std::string& path);
 
 /// Opens the work folder of a build. Its manifest records everything that its files
-/// depend on. Errors: UNIMPLEMENTED (inner product), those of WorkFolder::Open.
+/// depend on. Errors: those of WorkFolder::Open.
 absl::StatusOr<std::unique_ptr<WorkFolder>> OpenWorkFolder(const BuildOptions& options,
                                                            const BuildInputs& inputs, NodeId n1);
 /// Opens the same folder for a worker. Errors: those of WorkFolder::Join.

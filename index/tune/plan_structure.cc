@@ -101,8 +101,7 @@ absl::StatusOr<BuildEstimate> EstimateBuild(const PlanShape& shape, const PlanSt
   build.method = shape.method;
   build.inner_product = shape.metric == Metric::kInnerProduct;
   estimate.memory_bytes = BuildBytes(build);
-  if (memory > 0 && build.method == BuildMethod::kPartition && !build.inner_product)
-    estimate.bounded = PlanBounded(build, memory);
+  if (memory > 0 && !build.inner_product) estimate.bounded = PlanBounded(build, memory);
   HMANN_ASSIGN_OR_RETURN(estimate.file_bytes, PlannedFileBytes(shape, structure));
   return estimate;
 }

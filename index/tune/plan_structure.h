@@ -62,7 +62,7 @@ FastShape FastShapeOf(const Header& header);
 struct BuildEstimate {
   std::uint64_t memory_bytes = 0;  ///< at its highest
   std::uint64_t file_bytes = 0;
-  /// Within the planned fast memory, where L0 is made by partition.
+  /// Within the planned fast memory, unless under inner product.
   std::optional<BoundedPlan> bounded;
 };
 
