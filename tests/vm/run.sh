@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Boots a Debian cloud kernel under qemu (software emulation, no KVM) with two NUMA nodes, a memory-only one and two virtual NVDIMMs, and runs
+# Boots a Debian cloud kernel under qemu (software emulation, no KVM) with a memory-only NUMA node and two virtual NVDIMMs, and runs
 # tests/vm/guest.sh inside. Usage: tests/vm/run.sh BUILD_FOLDER [CUTS]. Everything is made under build/vm; nothing is installed.
 # Then boots repeatedly, cuts the power in the middle of a build, and checks what is left. Does the same with a collection that is written,
 # twice; with CUTS, that often, and nothing else.
@@ -77,8 +77,7 @@ boot() {
   local -a machine=(
     -nodefaults -display none -monitor none -serial stdio -no-reboot
     -accel "tcg,thread=multi" -cpu max -smp 2 -machine "q35,nvdimm=on" -m "2304M,slots=2,maxmem=8G"
-    -object "memory-backend-ram,id=near,size=1024M" -numa "node,nodeid=0,cpus=0,memdev=near"
-    -object "memory-backend-ram,id=beside,size=512M" -numa "node,nodeid=2,cpus=1,memdev=beside"
+    -object "memory-backend-ram,id=near,size=1536M" -numa "node,nodeid=0,cpus=0-1,memdev=near"
     -object "memory-backend-ram,id=far,size=768M" -numa "node,nodeid=1,memdev=far"
     -object "memory-backend-file,id=flash0,share=on,mem-path=$work/nvdimm0.img,size=256M" -device "nvdimm,memdev=flash0,node=1"
     -object "memory-backend-file,id=flash1,share=on,mem-path=$work/nvdimm1.img,size=256M" -device "nvdimm,memdev=flash1,node=1"
