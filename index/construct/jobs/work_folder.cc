@@ -76,7 +76,10 @@ absl::Status WorkFolder::Lock() {
         path_, ": the work folder holds other files: give an empty one, or one that is not there");
   }
   absl::StatusOr<FileLock> lock = FileLock::Take(path);
-  if (lock.ok()) lock_ = *std::move(lock);
+  if (lock.ok()) {
+    lock_ = *std::move(lock);
+    return absl::OkStatus();
+  }
   if (!absl::IsUnavailable(lock.status())) return lock.status();
   return Unavailable(path_, ": another build is at work in this folder: try again later");
 }

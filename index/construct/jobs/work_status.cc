@@ -111,7 +111,7 @@ absl::StatusOr<WorkStatus> ReadWorkStatus(const std::string& path) {
     stage.jobs = name == "leaves"     ? CountLeafJobs(n)
                  : name == "part"     ? PartsOf(n)
                  : name == "backbone" ? 1
-                 : name == "inserted" ? kCheckpoints * (refines ? 2 : 1)
+                 : name == "inserted" ? std::uint64_t{kCheckpoints} * (refines ? 2 : 1)
                  : layer == "l0"      ? RangesOf(n, rows).size()
                                       : RangesOf(n).size();
     Count(path, names, absl::StrCat(whole, "-"), stage, status);
