@@ -528,7 +528,7 @@ absl::Status PartedLayer::MergePart(PartLists& lists, const Shelf& shelf, NodeRa
         stages_.job().progress.Advance(end - begin);
       });
       HMANN_RETURN_IF_ERROR(stages_.job().CheckCancelled());
-      return writer.Append(std::span<const std::byte>(packing.PackAll(out)));
+      return writer.Append(std::span<const std::byte>(PackAll(packing, out, pool)));
     });
   });
 }
